@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "base/error.h"
-#include "data/shard.h"
+#include "data/token_shard.h"
 
 namespace tokamak {
 
@@ -49,7 +49,7 @@ void for_pieces(Ids ids, size_t size, Use&& use) {
 }
 
 void write_bin(const fs::path& path, Ids ids) {
-  ShardWriter writer(path, int64_t(ids.size()), 2);
+  TokenShardWriter writer(path, int64_t(ids.size()), 2);
   writer.append(ids);
   writer.finish();
   writer.commit();

@@ -74,7 +74,7 @@ std::optional<Drawn> draw_layout(Dice dice, bool has_pipe) {
   const Estimate& told = layouts[dice.below(layouts.size())];
   const RunConfig& config = request->run;
   const ClusterConfig& cluster = request->cluster;
-  ExactPlan exact = compile_layout(config, told.layout, cluster, cuda::nominal_platform(cluster.gpu));
+  CompiledLayout exact = compile_layout(config, told.layout, cluster, cuda::nominal_platform(cluster.gpu));
   return Drawn{.text = fmt::format("{} on {}: {}", config.model.preset, cluster.name, describe(told.layout)),
                .told_seconds = told.time.total(),
                .seconds = exact.seconds,

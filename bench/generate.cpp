@@ -96,7 +96,7 @@ void run(const BenchOptions& options) {
   const Graph& graph = generator.decode().plan().graph;
   int64_t weight_bytes = 0;
   for (const Argument& a : graph.arguments())
-    if (is_parameter(a.layout.role)) weight_bytes += num_bytes(graph.type(a.value));
+    if (is_parameter(a.spec.role)) weight_bytes += num_bytes(graph.type(a.value));
   options.kernels ? time_kernels(generator.decode()) : time_text(generator, options, weight_bytes);
 }
 

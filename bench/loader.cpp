@@ -12,9 +12,9 @@
 #include "base/system.h"
 #include "data/loader.h"
 #include "data/open_source.h"
-#include "data/shard.h"
 #include "data/text_dataset.h"
 #include "data/token_dataset.h"
+#include "data/token_shard.h"
 #include "data/tokenizer_files.h"
 
 namespace tokamak {
@@ -55,7 +55,7 @@ std::shared_ptr<const Dataset> tokens_of(const std::vector<fs::path>& files, con
 void write_shard(const fs::path& path, int64_t tokens) {
   std::vector<int32_t> ids(size_t(tokens), 0);
   for (size_t i = 0; i < ids.size(); ++i) ids[i] = int32_t(philox4x32(1, i)[0] % 50257);
-  ShardWriter writer(path, tokens, 2);
+  TokenShardWriter writer(path, tokens, 2);
   writer.append(ids);
   writer.finish();
   writer.commit();

@@ -148,7 +148,7 @@ void print_program(const CompiledGraph& program, const ExplainOptions& options, 
 }
 
 void print_summary(const CompiledStep& step, const Target& target) {
-  if (step.programs.size() > 1) fmt::print("\nschedule   {}\n", print_schedule(step));
+  if (step.programs.size() > 1) fmt::print("\nschedule   {}\n", print_runs(step));
   const ResolvedRun& run = step.resolved;
   int64_t micro_batches = run.micro_batches, ranks = run.mesh.num_ranks();
   auto tokens = double(run.asked.step_tokens());
@@ -225,7 +225,7 @@ void explain_pipeline(const ResolvedRun& run, const ExplainOptions& options, con
   print_fit(*std::ranges::max_element(pipeline.stages, {}, &CompiledStep::total_bytes), options, machine);
   print_advice(run.asked, platform);
   for (size_t stage = 0; stage < pipeline.stages.size() && (options.graph || options.plan); ++stage) {
-    fmt::print("\nstage {}: {}\n", stage, print_schedule(pipeline.stages[stage]));
+    fmt::print("\nstage {}: {}\n", stage, print_runs(pipeline.stages[stage]));
     for (const CompiledGraph& program : pipeline.stages[stage].programs) print_program(program, options, {});
   }
   if (options.timeline.empty()) return;

@@ -7,7 +7,7 @@
 #include "config/config.h"
 #include "config/idle_settings.h"
 #include "data/data_path.h"
-#include "data/shard_index.h"
+#include "data/token_shard_index.h"
 #include "model/model.h"
 
 namespace tokamak {

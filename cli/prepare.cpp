@@ -67,7 +67,7 @@ std::string as_list_item(std::string path) {
   return path;
 }
 
-void print_table(const std::string& out, const ShardIndex& index) {
+void print_table(const std::string& out, const TokenShardIndex& index) {
   fmt::print("  {:<6}{:>16}{:>14}{:>18}{:>8}{:>8}\n", "split", "tokens", "documents", "bytes of text", "shards",
              "files");
   auto row = [](const char* name, int64_t tokens, const SplitIndex& split) {
@@ -92,7 +92,7 @@ void check_vocabulary(const PrepareArguments& arguments) {
 }
 
 // Nothing when a signal ended it early.
-std::optional<ShardIndex> prepare_with_progress(const PrepareOptions& options) {
+std::optional<TokenShardIndex> prepare_with_progress(const PrepareOptions& options) {
   StopSignal stop("stopping; again to quit now\n");
   ProgressLine line;
   auto show = [&](const PrepareProgress& progress) {
@@ -117,9 +117,9 @@ int run_prepare(const PrepareArguments& arguments) {
   options.out = arguments.out;
   options.vocab = arguments.vocab;
   options.threads = int(arguments.threads);
-  std::optional<ShardIndex> prepared = prepare_with_progress(options);
+  std::optional<TokenShardIndex> prepared = prepare_with_progress(options);
   if (!prepared) return stopped_status();
-  const ShardIndex& index = *prepared;
+  const TokenShardIndex& index = *prepared;
   bool trained = arguments.vocab.empty();
   fmt::print("{}: vocabulary of {} ({})\n", printable(arguments.out), index.vocab_size,
              trained ? "trained" : printable(arguments.vocab));

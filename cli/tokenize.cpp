@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "cli/commands.h"
-#include "data/shard.h"
+#include "data/token_shard.h"
 #include "data/tokenizer_files.h"
 
 namespace tokamak {

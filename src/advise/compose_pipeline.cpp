@@ -82,10 +82,10 @@ class PipeComposer {
   // have together.
   struct Stage {
     MemoryByKind kept;
-    double slots = 0, arena = 0, beside = 0;  // bytes; `beside` is scratch memory and inputs
-    TimeByKind passes, once;                  // of a micro-batch; of a step
+    double in_flight = 0, arena = 0, beside = 0;  // bytes; `beside` is scratch memory and inputs
+    TimeByKind passes, once;                      // of a micro-batch; of a step
 
-    double needed() const { return slots + arena; }
+    double needed() const { return in_flight + arena; }
     double fixed() const { return kept.total() + beside; }
   };
 
@@ -106,14 +106,14 @@ class PipeComposer {
         add_program(program);
         (name == "weights" ? sum.once : sum.passes) += program.time;
       }
-      for (const auto& [life, bytes] : cost.slots) sum.slots += bytes * slots(chunk, life);
+      for (const auto& [life, bytes] : cost.of_micro_batch) sum.in_flight += bytes * in_flight(chunk, life);
     }
     return sum;
   }
 
-  double slots(int64_t chunk, const StateLife& life) const {
-    auto [known, is_new] = slots_.try_emplace({chunk, life});
-    if (is_new) known->second = schedule_.slots(chunk % mesh_.pipe, {life.first, chunk}, {life.last, chunk});
+  double in_flight(int64_t chunk, const StateLife& life) const {
+    auto [known, is_new] = in_flight_.try_emplace({chunk, life});
+    if (is_new) known->second = schedule_.in_flight(chunk % mesh_.pipe, {life.first, chunk}, {life.last, chunk});
     return double(known->second);
   }
 
@@ -155,7 +155,7 @@ class PipeComposer {
     for (int64_t stage = 0; stage < mesh_.pipe; ++stage) {
       Stage own = stage_of(stage, recomputed_[size_t(stage)]);
       MemoryByKind memory = own.kept;
-      memory.activations += own.slots;
+      memory.activations += own.in_flight;
       memory.buffers += own.arena + own.beside;
       if (memory.total() > estimate_.memory.total()) estimate_.memory = memory;
     }
@@ -182,7 +182,7 @@ class PipeComposer {
   TimeByKind time() const {
     std::vector<ChunkSeconds> chunks;
     for (int64_t chunk = 0; chunk < num_chunks_; ++chunk) chunks.push_back(seconds_of(chunk));
-    double transfer = transfer_seconds(at(1, 1, 0).stream, kPipeAxis, c_.platform.target);
+    double transfer = transfer_seconds(at(1, 1, 0).residual, kPipeAxis, c_.platform.target);
     TimeByKind busiest, longest;
     for (int64_t stage = 0; stage < mesh_.pipe; ++stage) {
       Stage own = stage_of(stage, recomputed_[size_t(stage)]);
@@ -208,7 +208,7 @@ class PipeComposer {
   std::vector<int64_t> first_block_;
   std::vector<Recomputed> recomputed_;  // by stage
   mutable std::map<std::tuple<size_t, int64_t, int64_t, int64_t, double>, StageCost> costs_;
-  mutable std::map<std::pair<int64_t, StateLife>, int64_t> slots_;
+  mutable std::map<std::pair<int64_t, StateLife>, int64_t> in_flight_;
 };
 
 }  // namespace

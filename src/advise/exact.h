@@ -10,7 +10,7 @@
 
 namespace tokamak {
 
-struct ExactPlan {
+struct CompiledLayout {
   double seconds = 0;       // of a step
   double exposed = 0;       // of those, what they would be less without communication
   double bytes = 0;         // of the fullest GPU
@@ -19,12 +19,12 @@ struct ExactPlan {
 
 /// `platform` is of the cluster's GPU; the links of each axis are those that it has there. UserError where the compiler
 /// refuses the layout.
-ExactPlan compile_layout(const RunConfig& config, const ParallelLayout& layout, const ClusterConfig& cluster,
-                         const Platform& platform);
+CompiledLayout compile_layout(const RunConfig& config, const ParallelLayout& layout, const ClusterConfig& cluster,
+                              const Platform& platform);
 
 /// The same within the memory of a GPU: where the estimate promised too much, again with smaller budgets, the last
 /// of which the layout then has. None where a few of them are too much as well.
-std::optional<ExactPlan> compile_within_memory(const RunConfig& config, ParallelLayout& layout,
-                                               const ClusterConfig& cluster, const Platform& platform);
+std::optional<CompiledLayout> compile_within_memory(const RunConfig& config, ParallelLayout& layout,
+                                                    const ClusterConfig& cluster, const Platform& platform);
 
 }  // namespace tokamak

@@ -11,7 +11,7 @@ namespace tokamak {
 
 struct PlannedLayout {
   Estimate estimate;
-  std::optional<ExactPlan> exact;  // only of the first few
+  std::optional<CompiledLayout> exact;  // only of the first few
 
   double step_seconds() const { return exact ? exact->seconds : estimate.time.total(); }
 };

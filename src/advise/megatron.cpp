@@ -56,11 +56,11 @@ class Model {
   }
 
   // Bytes an element of fused kernels. Scores: softmax reads and writes (4), and dropout, with its mask (5), twice; in
-  // the backward pass 6 and 5. Elements of the stream: two norms at 18 and two sums with dropout at 22. Of what is
-  // divided over tensor ranks: GELU over 4 h at 14, and 3 h that are laid out anew at 8.
+  // the backward pass 6 and 5. Elements of the residual stream: two norms at 18 and two sums with dropout at 22. Of
+  // what is divided over tensor ranks: GELU over 4 h at 14, and 3 h that are laid out anew at 8.
   double block_memory() const {
-    double scores_bytes = 2 * (4 + 5) + 6 + 5, stream_bytes = 2 * 18 + 2 * 22, divided_bytes = 4 * 14 + 3 * 8;
-    return memory(scores_bytes * scores() + (stream_bytes + divided_bytes / t_) * tokens() * h_);
+    double scores_bytes = 2 * (4 + 5) + 6 + 5, residual_bytes = 2 * 18 + 2 * 22, divided_bytes = 4 * 14 + 3 * 8;
+    return memory(scores_bytes * scores() + (residual_bytes + divided_bytes / t_) * tokens() * h_);
   }
 
   // Each of attention and MLP adds over tensor ranks forward, again and backward.
@@ -71,7 +71,7 @@ class Model {
   double head_matmuls() const { return 3 * matmul(tokens(), kVocab / t_, h_); }
   double head_memory() const { return memory(24 * tokens() * kVocab / t_); }  // of logits and loss, part in fp32
 
-  // With the scatter/gather optimization each tensor rank sends a part of the stream.
+  // With the scatter/gather optimization each tensor rank sends a part of the residual stream.
   double send() const {
     if (row_.pipe == 1) return 0;
     return send_seconds(axis_link(cluster_, row_.tensor * row_.data(), row_.pipe), kHalf * tokens() * h_ / t_);

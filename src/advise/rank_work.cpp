@@ -26,7 +26,7 @@ std::string without_block(const std::string& name) {
 }
 
 bool is_table(const Argument& parameter) {
-  return parameter.layout.role == Role::kEmbedding || parameter.layout.role == Role::kClassifier;
+  return parameter.spec.role == Role::kEmbedding || parameter.spec.role == Role::kClassifier;
 }
 
 class Reader {

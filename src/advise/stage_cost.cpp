@@ -56,9 +56,9 @@ Plan priced(const Plan& from, const Platform& platform) {
 std::string name_of(const CompiledGraph& program) { return program.name().substr(0, program.name().find('.')); }
 
 double& kept_of(MemoryByKind& kept, const Argument& argument) {
-  if (argument.kind == Argument::Kind::kParameter || argument.layout.role == Role::kWeights) return kept.weights;
-  if (argument.layout.role == Role::kGradientSum) return kept.gradients;
-  return argument.layout.role == Role::kMoment ? kept.optimizer : kept.buffers;
+  if (argument.kind == Argument::Kind::kParameter || argument.spec.role == Role::kWeights) return kept.weights;
+  if (argument.spec.role == Role::kGradientSum) return kept.gradients;
+  return argument.spec.role == Role::kMoment ? kept.optimizer : kept.buffers;
 }
 
 Kind kind_of(std::string_view program) {
@@ -68,7 +68,7 @@ Kind kind_of(std::string_view program) {
 }
 
 bool is_of_micro_batch(const Argument& argument) {
-  return argument.layout.role == Role::kStream || argument.layout.role == Role::kActivation;
+  return argument.spec.role == Role::kResidual || argument.spec.role == Role::kActivation;
 }
 
 // Programs come forward first, so the last one that has a state is the last to read it.
@@ -92,9 +92,9 @@ void add_states(StageCost& cost, const CompiledStep& step) {
     for (const Argument& argument : program.plan.graph.arguments()) {
       if (argument.kind == Argument::Kind::kInput || !known.insert(argument.name).second) continue;
       auto bytes = double(num_bytes(program.plan.graph.type(argument.value)));
-      if (argument.layout.role == Role::kStream) cost.stream = bytes;
+      if (argument.spec.role == Role::kResidual) cost.residual = bytes;
       if (is_of_micro_batch(argument))
-        cost.slots[lives.at(argument.name)] += bytes;
+        cost.of_micro_batch[lives.at(argument.name)] += bytes;
       else
         kept_of(cost.kept, argument) += bytes;
     }
@@ -144,9 +144,9 @@ StageCost mix(const StageCost& less, const StageCost& more, double share) {
   for (auto& [name, program] : mixed.programs) program = mix(of(less, name), of(more, name), share);
   mixed.kept = (1 - share) * less.kept;
   mixed.kept += share * more.kept;
-  for (const auto& [life, bytes] : less.slots) mixed.slots[life] += (1 - share) * bytes;
-  for (const auto& [life, bytes] : more.slots) mixed.slots[life] += share * bytes;
-  mixed.stream = less.stream;
+  for (const auto& [life, bytes] : less.of_micro_batch) mixed.of_micro_batch[life] += (1 - share) * bytes;
+  for (const auto& [life, bytes] : more.of_micro_batch) mixed.of_micro_batch[life] += share * bytes;
+  mixed.residual = less.residual;
   return mixed;
 }
 

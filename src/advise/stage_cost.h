@@ -25,11 +25,11 @@ struct StateLife {
 struct StageCost {
   std::map<std::string, ProgramCost> programs;  // by name; of a pipeline's chunk without its number
   MemoryByKind kept;                            // parameters and states that all micro-batches share
-  std::map<StateLife, double> slots;            // bytes of a micro-batch, in a pipeline
-  double stream = 0;                            // bytes that a stage sends to the next one, of a micro-batch
+  std::map<StateLife, double> of_micro_batch;   // bytes of a micro-batch, in a pipeline
+  double residual = 0;                          // bytes that a stage sends to the next one, of a micro-batch
 
   double intermediate() const;  // the largest arena
-  double fixed() const;         // bytes of all else, but for slots
+  double fixed() const;         // bytes of all else, but for what micro-batches hold
 };
 
 /// Of a stage with one chunk or a step without a pipeline, at the rates of this platform: those that it was compiled

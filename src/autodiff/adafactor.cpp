@@ -19,8 +19,12 @@ namespace {
 
 constexpr double kEps = 0x1p-23, kLeastSize = 1e-3, kDecayPower = -0.8;  // PyTorch's defaults in f32
 
-ValueType one_of_each_row(const ValueType& parameter, const Layout&) { return {DType::kF32, {parameter.shape[0]}}; }
-ValueType one_of_each_column(const ValueType& parameter, const Layout&) { return {DType::kF32, {parameter.shape[1]}}; }
+ValueType one_of_each_row(const ValueType& parameter, const ArgumentSpec&) {
+  return {DType::kF32, {parameter.shape[0]}};
+}
+ValueType one_of_each_column(const ValueType& parameter, const ArgumentSpec&) {
+  return {DType::kF32, {parameter.shape[1]}};
+}
 
 constexpr OptimizerState kMatrixStates[] = {{"adafactor.rows", one_of_each_row},
                                             {"adafactor.columns", one_of_each_column}};
@@ -39,7 +43,7 @@ ValueId next_mean(GraphBuilder& g, ValueId old, ValueId sum, double count, Value
 
 // The new parameter, from an estimate of the gradient's mean squares.
 ValueId stepped(GraphBuilder& g, const ParameterUpdate& u, ValueId grad, ValueId squares, const OptimizerConfig& c) {
-  auto count = double(num_elements(g.graph().argument_of(u.parameter)->layout.global));
+  auto count = double(num_elements(g.graph().argument_of(u.parameter)->spec.global));
   ValueId direction = mul(g, grad, rsqrt(g, maximum(g, squares, constant(g, kEps * kEps))));
   ValueId size = maximum(g, constant(g, kLeastSize), rms(g, u.parameter, count));
   ValueId rate = mul(g, size, minimum(g, u.lr, rsqrt(g, u.step)));
@@ -48,7 +52,7 @@ ValueId stepped(GraphBuilder& g, const ParameterUpdate& u, ValueId grad, ValueId
 }
 
 std::vector<ValueId> update_matrix(GraphBuilder& g, const ParameterUpdate& u, const OptimizerConfig& c) {
-  const Shape global = g.graph().argument_of(u.parameter)->layout.global;
+  const Shape global = g.graph().argument_of(u.parameter)->spec.global;
   auto rows = double(global[0]), columns = double(global[1]);
   ValueId grad = mul(g, u.grad, u.scale), square = mul(g, grad, grad);
   ValueId share = pow(g, u.step, constant(g, kDecayPower));
@@ -71,7 +75,7 @@ constexpr OptimizerRule kVectorRule = {
     .name = "adafactor", .states = kVectorStates, .update = update_vector, .whole = true};
 
 const OptimizerRule* vector_rule(const Argument& parameter) {
-  return parameter.layout.global.size() == 2 ? nullptr : &kVectorRule;
+  return parameter.spec.global.size() == 2 ? nullptr : &kVectorRule;
 }
 
 }  // namespace

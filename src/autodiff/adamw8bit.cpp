@@ -14,16 +14,16 @@ constexpr int64_t kLeastElements = 4096;  // as in bitsandbytes
 constexpr int64_t kLeastBlock = 32;       // shorter ones would save little
 
 // The first one's blocks of rows are divided over ranks as those of its scales.
-ValueType codes(const ValueType& parameter, const Layout&) { return moment_codes(parameter.shape); }
-ValueType scales(const ValueType& parameter, const Layout&) { return moment_scales(parameter.shape); }
+ValueType codes(const ValueType& parameter, const ArgumentSpec&) { return moment_codes(parameter.shape); }
+ValueType scales(const ValueType& parameter, const ArgumentSpec&) { return moment_scales(parameter.shape); }
 
 constexpr OptimizerState kStates[] = {
     {"adam8.m", codes}, {"adam8.m_scale", scales}, {"adam8.v", codes}, {"adam8.v_scale", scales}};
 
 const OptimizerRule* adamw_but_for_large(const Argument& parameter) {
-  const Layout& layout = parameter.layout;
-  bool is_large = is_matrix(layout.role) && layout.global.size() == 2 && num_elements(layout.global) >= kLeastElements;
-  return is_large && block_length(layout.global[1]) >= kLeastBlock ? nullptr : &adamw_rule;
+  const ArgumentSpec& spec = parameter.spec;
+  bool is_large = is_matrix(spec.role) && spec.global.size() == 2 && num_elements(spec.global) >= kLeastElements;
+  return is_large && block_length(spec.global[1]) >= kLeastBlock ? nullptr : &adamw_rule;
 }
 
 std::vector<ValueId> update(GraphBuilder& g, const ParameterUpdate& u, const OptimizerConfig& c) {

@@ -15,8 +15,8 @@ namespace {
 using Names = std::vector<std::string>;
 using Alike = std::tuple<Role, size_t, Shape>;
 
-bool is_cut_by_columns(const Layout& layout) {
-  return (layout.role == Role::kColumn || layout.role == Role::kRow) && apart_dim(layout) == 1;
+bool is_cut_by_columns(const ArgumentSpec& spec) {
+  return (spec.role == Role::kColumn || spec.role == Role::kRow) && apart_dim(spec) == 1;
 }
 
 // Gradients whose squares one node adds must be cut between pieces or not at all. Columns of a matrix may be cut, so
@@ -26,8 +26,8 @@ std::map<Alike, Names> group_parameters(const Graph& model, const NormPieces& pi
   size_t number = 0;
   for (const Argument& a : model.arguments()) {
     if (a.kind != Argument::Kind::kParameter) continue;
-    bool alone = pieces.others > 1 && is_cut_by_columns(a.layout);
-    groups[{a.layout.role, alone ? number : 0, model.shape(a.value)}].push_back(a.name);
+    bool alone = pieces.others > 1 && is_cut_by_columns(a.spec);
+    groups[{a.spec.role, alone ? number : 0, model.shape(a.value)}].push_back(a.name);
     ++number;
   }
   return groups;

@@ -26,17 +26,17 @@
 namespace tokamak {
 namespace {
 
-ValueType one_of_each_output(const ValueType& parameter, const Layout& layout) {
-  return {parameter.dtype, {parameter.shape[layout.transposed ? 0 : 1]}};
+ValueType one_of_each_output(const ValueType& parameter, const ArgumentSpec& spec) {
+  return {parameter.dtype, {parameter.shape[spec.transposed ? 0 : 1]}};
 }
 
 constexpr OptimizerState kMuonStates[] = {{"muon.m"}};
 constexpr OptimizerState kNormuonStates[] = {{"muon.m"}, {"muon.v", one_of_each_output}};
 
 const OptimizerRule* adamw_but_for_matrices(const Argument& parameter) {
-  Role role = parameter.layout.role;
+  Role role = parameter.spec.role;
   bool is_of_block = role == Role::kMatrix || role == Role::kColumn || role == Role::kRow;
-  return is_of_block && parameter.layout.global.size() == 2 ? nullptr : &adamw_rule;
+  return is_of_block && parameter.spec.global.size() == 2 ? nullptr : &adamw_rule;
 }
 
 bool matches_adamw(const OptimizerConfig& c) { return c.muon_scale == "rms"; }
@@ -57,14 +57,14 @@ struct Form {
 };
 
 Form form_of(GraphBuilder& g, ValueId parameter) {
-  const Layout& layout = g.graph().argument_of(parameter)->layout;
-  int64_t inputs_dim = layout.transposed ? 1 : 0;
-  auto in = double(layout.global[size_t(inputs_dim)]), out = double(layout.global[size_t(1 - inputs_dim)]);
+  const ArgumentSpec& spec = g.graph().argument_of(parameter)->spec;
+  int64_t inputs_dim = spec.transposed ? 1 : 0;
+  auto in = double(spec.global[size_t(inputs_dim)]), out = double(spec.global[size_t(1 - inputs_dim)]);
   return {.rows = g.shape(parameter)[0],
-          .columns = g.shape(parameter)[1] / layout.blocks,
-          .blocks = layout.blocks,
+          .columns = g.shape(parameter)[1] / spec.blocks,
+          .blocks = spec.blocks,
           .in = in,
-          .out = out / double(layout.blocks),
+          .out = out / double(spec.blocks),
           .inputs_dim = inputs_dim};
 }
 

@@ -62,13 +62,13 @@ ValueId loss_sum(GraphBuilder& g) { return g.state("loss", {DType::kF32, {}}, Ro
 
 ValueId add_state(GraphBuilder& g, ValueId parameter, const OptimizerState& state, const OptimizerConfig& config) {
   const ValueType stored = g.type(parameter);
-  const Layout layout = g.graph().argument_of(parameter)->layout;
+  const ArgumentSpec spec = g.graph().argument_of(parameter)->spec;
   if (!state.type) {
     ValueType type{parse_dtype(config.state_type), stored.shape};
-    return g.state_of(parameter, state.prefix, Role::kMoment, std::move(type), layout.global);
+    return g.state_of(parameter, state.prefix, Role::kMoment, std::move(type), spec.global);
   }
-  Shape of_global = state.type({stored.dtype, layout.global}, layout).shape;
-  return g.state_of(parameter, state.prefix, Role::kMoment, state.type(stored, layout), of_global);
+  Shape of_global = state.type({stored.dtype, spec.global}, spec).shape;
+  return g.state_of(parameter, state.prefix, Role::kMoment, state.type(stored, spec), of_global);
 }
 
 // The learning rate of a step, and each share of it that a parameter has.
@@ -202,7 +202,7 @@ Graph accumulated_update_graph(const Graph& model, const Optimizer& optimizer, i
   std::vector<ValueId> sums;
   for (const Argument& a : model.arguments()) {
     if (a.kind != Argument::Kind::kParameter) continue;
-    ValueId parameter = graph.add_argument(a.kind, a.name, model.type(a.value), a.layout);
+    ValueId parameter = graph.add_argument(a.kind, a.name, model.type(a.value), a.spec);
     sums.push_back(g.state_of(parameter, kGradientSum, Role::kGradientSum));
     gradients.parameters.push_back(parameter);
     gradients.grads.push_back(sums.back());

@@ -52,7 +52,7 @@ const OptimizerRule& Optimizer::rule_of(const Argument& parameter) const { retur
 ParameterRates Optimizer::rates_of(const Argument& parameter) const {
   bool is_others = &rule_of(parameter) != rule_ && !rule_->same_rate;
   const double own = is_others ? config_->adamw_lr_ratio : 1;
-  ParameterRates rates{.lr = own, .weight_decay = is_matrix(parameter.layout.role) ? config_->weight_decay : 0};
+  ParameterRates rates{.lr = own, .weight_decay = is_matrix(parameter.spec.role) ? config_->weight_decay : 0};
   for (const RateGroup& group : groups_) {
     if (!matches_name(group.pattern, parameter.name)) continue;
     if (group.lr) rates.lr = own * *group.lr;

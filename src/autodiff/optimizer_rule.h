@@ -35,7 +35,7 @@ struct OptimizerState {
   std::string_view prefix;  // "adam.m": the state is adam.m.<parameter>, which is also its name in checkpoints
   /// Its type, given that of a parameter and how it lies; null: the same shape, in optimizer.state_type. Asked with the
   /// stored shape and with that of the model, where rows were added to the parameter: as many or more rows then.
-  ValueType (*type)(const ValueType& parameter, const Layout& layout) = nullptr;
+  ValueType (*type)(const ValueType& parameter, const ArgumentSpec& spec) = nullptr;
 };
 
 /// How the ranks of a mesh divide the work on what a rule updates from all of it: matrices are counted, and each is

@@ -57,7 +57,7 @@ std::vector<ValueId> take_parameters(Graph& graph, const SlotTerms& terms) {
   std::vector<ValueId> parameters;
   for (const Argument& a : terms.model.arguments())
     if (a.kind == Argument::Kind::kParameter)
-      parameters.push_back(graph.add_argument(a.kind, a.name, terms.model.type(a.value), a.layout));
+      parameters.push_back(graph.add_argument(a.kind, a.name, terms.model.type(a.value), a.spec));
   for (const std::string& name : terms.twice) parameters.push_back(graph.find_argument(name));
   return parameters;
 }
@@ -113,7 +113,7 @@ SlotTerms terms_of(const Graph& graph, const Gradients& gradients) {
     if (terms.model.find_argument(a.name) != kNoValue)
       terms.twice.insert(a.name);
     else
-      terms.model.add_argument(a.kind, a.name, graph.type(parameter), a.layout);
+      terms.model.add_argument(a.kind, a.name, graph.type(parameter), a.spec);
   }
   return terms;
 }

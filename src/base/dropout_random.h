@@ -24,9 +24,9 @@ inline uint32_t dropout_threshold(double p) {
 }
 inline double dropout_factor(double p) { return kDropoutRange / double(kDropoutRange - dropout_threshold(p)); }
 
-/// The numbers of elements 8 * block to 8 * block + 7 of a tensor; key and stream as for uniform_element().
-inline std::array<uint32_t, 8> dropout_numbers(uint64_t key, uint64_t block, uint64_t stream) {
-  auto [a, b, c, d] = philox4x32<7>(key, block, stream);
+/// The numbers of elements 8 * block to 8 * block + 7 of a tensor; key and random_stream as for uniform_element().
+inline std::array<uint32_t, 8> dropout_numbers(uint64_t key, uint64_t block, uint64_t random_stream) {
+  auto [a, b, c, d] = philox4x32<7>(key, block, random_stream);
   constexpr uint32_t kMask = kDropoutRange - 1;
   return {a & kMask, a >> 16 & kMask, b & kMask, b >> 16 & kMask,
           c & kMask, c >> 16 & kMask, d & kMask, d >> 16 & kMask};
@@ -46,9 +46,9 @@ inline std::array<uint32_t, 2> philox2x32(uint32_t key, uint32_t c0, uint32_t c1
 /// The numbers of the matrices of one tensor. They repeat in a matrix of more than 2^35 elements.
 class MatrixRandom {
  public:
-  /// `columns` are those of each matrix; key and stream as for uniform_element().
-  MatrixRandom(uint64_t key, uint64_t stream, int64_t columns)
-      : words_(philox4x32(key, 0, stream)), columns_(uint32_t((columns + 15) / 16 * 4)) {}
+  /// `columns` are those of each matrix; key and random_stream as for uniform_element().
+  MatrixRandom(uint64_t key, uint64_t random_stream, int64_t columns)
+      : words_(philox4x32(key, 0, random_stream)), columns_(uint32_t((columns + 15) / 16 * 4)) {}
 
   /// Those of (i, j), (i, j + 8), (i + 8, j), (i + 8, j + 8), then of the same places of j + 1, where i % 16 and j % 16
   /// are below 8 and j is even. Of the words x and y, x is of row i and y of i + 8, a half of either of j or j + 1; of

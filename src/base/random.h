@@ -33,9 +33,9 @@ inline float uniform_float(uint32_t bits) { return float(bits >> 8) * 0x1p-24f; 
 /// Key of the random numbers of one training step.
 inline uint64_t step_key(int32_t seed, int32_t step) { return uint64_t(uint32_t(step)) << 32 | uint32_t(seed); }
 
-/// The uniform number of one element of a tensor; `stream` tells the tensors of a step apart.
-inline float uniform_element(uint64_t key, int64_t element, uint64_t stream) {
-  return uniform_float(philox4x32(key, uint64_t(element / 4), stream)[std::size_t(element % 4)]);
+/// The uniform number of one element of a tensor; `random_stream` tells the tensors of a step apart.
+inline float uniform_element(uint64_t key, int64_t element, uint64_t random_stream) {
+  return uniform_float(philox4x32(key, uint64_t(element / 4), random_stream)[std::size_t(element % 4)]);
 }
 
 }  // namespace tokamak

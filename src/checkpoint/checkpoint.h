@@ -55,7 +55,7 @@ struct FoundCheckpoint {
 };
 
 /// Writes the folder for state.step, syncs it, gives it its name, then the link `latest`, then removes all but those
-/// that `keep` says, and what killed processes left behind. Tensors have their global shape there (graph/layout.h):
+/// that `keep` says, and what killed processes left behind. Tensors have their global shape there (graph/argument_spec.h):
 /// padding is cut. Scratch (is_scratch) is not saved. Throws UserError (disk full, no permission, numbers that are not
 /// finite); earlier checkpoints are untouched then. Where ranks have shares of the tensors, all of them call it, and
 /// the one that leads writes. Returns the folder.

@@ -22,14 +22,14 @@ namespace fs = std::filesystem;
 namespace {
 
 NamedType file_type(const TensorStore& store, const std::string& name) {
-  return {name, {store.type(name).dtype, store.layout(name).global}};
+  return {name, {store.type(name).dtype, store.spec(name).global}};
 }
 
 // In the model's order.
 std::vector<NamedType> parameter_types(const TensorStore& store) {
   std::vector<NamedType> types;
   for (const std::string& name : store.names())
-    if (is_parameter(store.layout(name).role)) types.push_back(file_type(store, name));
+    if (is_parameter(store.spec(name).role)) types.push_back(file_type(store, name));
   return types;
 }
 
@@ -37,7 +37,7 @@ std::vector<NamedType> parameter_types(const TensorStore& store) {
 std::vector<NamedType> optimizer_types(const TensorStore& store) {
   std::vector<NamedType> types;
   for (const std::string& name : store.names())
-    if (Role role = store.layout(name).role; !is_parameter(role) && !is_scratch(role))
+    if (Role role = store.spec(name).role; !is_parameter(role) && !is_scratch(role))
       types.push_back(file_type(store, name));
   std::sort(types.begin(), types.end(), [](const NamedType& a, const NamedType& b) { return a.name < b.name; });
   return types;

@@ -37,7 +37,7 @@ std::vector<CompiledStep> compile_loss(const ResolvedRun& run, const Platform& p
   if (run.stages() > 1) return compile_pipeline_loss(run, platform, first_block);
   std::vector<CompiledStep> steps(1);
   steps[0].resolved = run;
-  steps[0].schedule = {{0, 0}};
+  steps[0].runs = {{0, 0}};
   steps[0].programs.push_back(compile_evaluation(run, platform));
   return steps;
 }
@@ -48,9 +48,9 @@ std::vector<StoredTensor> kept_tensors(const CompiledRun& run) {
   for (int64_t stage = 0; stage < int64_t(run.stages.size()); ++stage)
     for (const CompiledGraph& program : run.stages[size_t(stage)].programs)
       for (const Argument& a : program.plan.graph.arguments()) {
-        if (a.kind == Argument::Kind::kInput || is_scratch(a.layout.role)) continue;
+        if (a.kind == Argument::Kind::kInput || is_scratch(a.spec.role)) continue;
         auto [at, is_new] = known.try_emplace(a.name, tensors.size());
-        if (is_new) tensors.push_back({a.name, program.plan.graph.type(a.value), a.layout});
+        if (is_new) tensors.push_back({a.name, program.plan.graph.type(a.value), a.spec});
         std::vector<int64_t>& stages = tensors[at->second].stages;
         if (stages.empty() || stages.back() != stage) stages.push_back(stage);
       }

@@ -20,7 +20,7 @@ std::map<std::string_view, int64_t> kept_bytes(const std::vector<CompiledGraph>&
   return bytes;
 }
 
-std::string name_of(const CompiledStep& step, const ScheduledRun& run) {
+std::string name_of(const CompiledStep& step, const ProgramRun& run) {
   if (!run.transfer) return step.programs[run.program].name();
   return fmt::format("{} {}", run.transfer->sends ? "send" : "receive", run.transfer->state);
 }
@@ -33,8 +33,8 @@ int64_t CompiledStep::slot_of(int64_t data_rank, int64_t micro_batch) const {
 }
 
 int64_t CompiledStep::runs_of(size_t program) const {
-  return std::count_if(schedule.begin(), schedule.end(),
-                       [&](const ScheduledRun& run) { return !run.transfer && run.program == program; });
+  return std::count_if(runs.begin(), runs.end(),
+                       [&](const ProgramRun& run) { return !run.transfer && run.program == program; });
 }
 
 double CompiledStep::seconds() const {
@@ -69,27 +69,27 @@ int64_t CompiledStep::scratch_bytes() const {
   return bytes;
 }
 
-int64_t CompiledStep::slot_bytes() const {
+int64_t CompiledStep::buffer_bytes() const {
   std::map<std::string_view, int64_t> kept = kept_bytes(programs);
   int64_t bytes = 0;
-  for (const auto& [name, count] : slots) bytes += count * kept[name];
+  for (const auto& [name, count] : buffers) bytes += count * kept[name];
   return bytes;
 }
 
-int64_t CompiledStep::intermediate_bytes() const { return largest().plan.arena_bytes + slot_bytes(); }
+int64_t CompiledStep::intermediate_bytes() const { return largest().plan.arena_bytes + buffer_bytes(); }
 
 int64_t CompiledStep::total_bytes() const {
   int64_t inputs = 0;
   for (const CompiledGraph& program : programs) inputs += program.plan.input_bytes;
-  int64_t kept = slot_bytes();
+  int64_t kept = buffer_bytes();
   for (const auto& [name, bytes] : kept_bytes(programs))
-    if (!slots.count(std::string(name))) kept += bytes;
+    if (!buffers.count(std::string(name))) kept += bytes;
   return kept + inputs + largest().plan.arena_bytes + scratch_bytes();
 }
 
-std::string print_schedule(const CompiledStep& step) {
+std::string print_runs(const CompiledStep& step) {
   std::string text;
-  const std::vector<ScheduledRun>& runs = step.schedule;
+  const std::vector<ProgramRun>& runs = step.runs;
   auto name = [&](size_t i) { return name_of(step, runs[i]); };
   for (size_t first = 0, next = 0; first < runs.size(); first = next) {
     size_t last = first;  // of the micro-batches that follow one another

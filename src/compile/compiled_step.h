@@ -1,4 +1,4 @@
-// A training step as the compiler leaves it: named programs, and the schedule in which one optimizer step runs them.
+// A training step as the compiler leaves it: named programs, and their runs in one optimizer step.
 // Plain data: nothing is allocated. Tests: tests/compile/compiled_step_test.cpp.
 #pragma once
 
@@ -31,7 +31,7 @@ struct StageTransfer {
 
 /// One run of a program within an optimizer step; in a pipeline also a transfer between stages, in whose place both
 /// stages may wait for each other.
-struct ScheduledRun {
+struct ProgramRun {
   size_t program = 0;                          // index into CompiledStep::programs
   int64_t micro_batch = -1;                    // the one whose inputs it takes; -1: none
   std::optional<StageTransfer> transfer = {};  // instead of a program
@@ -50,10 +50,10 @@ struct CompiledStep {
   /// "backward_input" and "backward_weight") and "update"; with slots also "sum<level>.<program>", and
   /// "total.<program>" after the last micro-batch.
   std::vector<CompiledGraph> programs;
-  std::vector<ScheduledRun> schedule;  // of one optimizer step, in order
-  /// States of which several micro-batches have their own at a time: so many slots are stored, and what is done for
-  /// micro-batch m reads and writes slot m % slots.
-  std::map<std::string, int64_t> slots;
+  std::vector<ProgramRun> runs;  // of one optimizer step, in order
+  /// States of which several micro-batches have their own at a time: so many buffers are stored, and what is done for
+  /// micro-batch m reads and writes buffer m % buffers.
+  std::map<std::string, int64_t> buffers;
   /// States in whose place micro-batches with odd numbers have others, by name: the terms of sums over slots.
   std::map<std::string, std::string> odd_states;
 
@@ -66,13 +66,13 @@ struct CompiledStep {
   double flops() const;                   // of an optimizer step
   const CompiledGraph& largest() const;   // the program with the largest arena, which the others use as well
   int64_t scratch_bytes() const;          // of all programs, which do not share it
-  int64_t slot_bytes() const;             // of the states of `slots`, all slots together
-  int64_t intermediate_bytes() const;     // what compile.memory_budget_gib is for: arena and slots
+  int64_t buffer_bytes() const;           // of the states of `buffers`, all together
+  int64_t intermediate_bytes() const;     // what compile.memory_budget_gib is for: arena and buffers
   int64_t total_bytes() const;            // parameters, states, inputs, arena and scratch memory
 };
 
-/// The schedule in a line, micro-batches that follow one another in one word, with what runs between them:
+/// The runs of a step in a line, micro-batches that follow one another in one word, with what runs between them:
 /// "micro_batch 0-7 (sum1 sum2), update".
-std::string print_schedule(const CompiledStep& step);
+std::string print_runs(const CompiledStep& step);
 
 }  // namespace tokamak

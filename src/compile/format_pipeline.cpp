@@ -48,7 +48,7 @@ std::string blocks_of(const CompiledPipeline& pipeline, int64_t stage) {
 double count_parameters(const CompiledStep& stage) {
   double count = 0;
   for (const Argument& a : stage.programs.back().plan.graph.arguments())
-    if (a.kind == Argument::Kind::kParameter) count += double(num_elements(a.layout.global));
+    if (a.kind == Argument::Kind::kParameter) count += double(num_elements(a.spec.global));
   return count;
 }
 
@@ -65,7 +65,7 @@ std::string format_pipeline(const CompiledPipeline& pipeline, size_t width) {
     const CompiledStep& stage = pipeline.stages[size_t(s)];
     text += fmt::format("  {:<7}{:<20}{:>11}{:>11}{:>12}{:>12}{:>10.1f}\n", s, blocks_of(pipeline, s),
                         format_count(count_parameters(stage)), pipeline.timeline.in_flight[size_t(s)],
-                        format_bytes(double(stage.slot_bytes())), format_bytes(double(stage.total_bytes())),
+                        format_bytes(double(stage.buffer_bytes())), format_bytes(double(stage.total_bytes())),
                         stage.seconds() * 1e3);
   }
   return text + "\n" + draw(pipeline, width);

@@ -37,8 +37,8 @@ ValueId updated_value(const Graph& graph, const std::string& state) {
 
 }  // namespace
 
-std::string stream_state(int64_t chunk) { return fmt::format("stream.{}", chunk); }
-std::string stream_gradient_state(int64_t chunk) { return fmt::format("stream_grad.{}", chunk); }
+std::string residual_state(int64_t chunk) { return fmt::format("stream.{}", chunk); }
+std::string residual_gradient_state(int64_t chunk) { return fmt::format("stream_grad.{}", chunk); }
 
 ChunkSeconds CompiledChunk::seconds() const {
   ChunkSeconds seconds;
@@ -57,7 +57,7 @@ ChunkCompiler::ChunkCompiler(const ResolvedRun& run, const Platform& platform, c
   bool is_low = tokamak::is_low(run.compile.precision) && run.compile.low_residual;
   ValueType type = forward.type(forward.find_result(block_result(0)));
   if (is_low) type.dtype = run.compile.precision == Precision::kFp16 ? DType::kF16 : DType::kBF16;
-  stream_ = {"", type, {Role::kStream, "", type.shape}};
+  residual_ = {"", type, {Role::kResidual, "", type.shape}};
 }
 
 // The only update leaves the end of its blocks; the last chunk has the loss as its result.
@@ -66,8 +66,8 @@ Graph ChunkCompiler::cut_out(int64_t number, int64_t chunks, int64_t first, int6
   bool is_last = number + 1 == chunks;
   if (is_last) part.results.push_back({"loss", forward_.find_result("loss")});
   part.left.emplace_back(forward_.find_result(block_result(last - 1)),
-                         stream(is_last ? kLastEnd : stream_state(number + 1)));
-  if (number > 0) part.given[forward_.find_result(block_result(first - 1))] = stream(stream_state(number));
+                         residual(is_last ? kLastEnd : residual_state(number + 1)));
+  if (number > 0) part.given[forward_.find_result(block_result(first - 1))] = residual(residual_state(number));
   return extract(forward_, part);
 }
 
@@ -111,7 +111,7 @@ CompiledChunk ChunkCompiler::end(BegunChunk begun, int64_t number, const ChunkOp
   Graph graph = std::move(parts.rest);
   if (!parts.weights.nodes().empty())
     compiled.weights = compile_program(std::move(parts.weights), context, Stage::kProgram, observer);
-  std::string output = stream_state(number + 1), input_gradient = stream_gradient_state(number);
+  std::string output = residual_state(number + 1), input_gradient = residual_gradient_state(number);
   bool is_last = updated_value(graph, output) == kNoValue;
   if (updated_value(graph, input_gradient) == kNoValue) input_gradient.clear();
   Chunk chunk{graph, number, options.suffix, is_last ? kLastEnd : output, is_last, input_gradient};
@@ -127,8 +127,8 @@ CompiledChunk ChunkCompiler::end(BegunChunk begun, int64_t number, const ChunkOp
   return compiled;
 }
 
-StandIn ChunkCompiler::stream(std::string name) const {
-  StandIn state = stream_;
+StandIn ChunkCompiler::residual(std::string name) const {
+  StandIn state = residual_;
   state.name = std::move(name);
   return state;
 }
@@ -139,10 +139,10 @@ void ChunkCompiler::append_backward(Graph& graph, int64_t number, bool is_last) 
   for (const Argument& argument : graph.arguments())
     if (argument.kind == Argument::Kind::kParameter) wrt.push_back(argument.value);
   Gradients gradients{wrt, {}};
-  ValueId input = graph.find_argument(stream_state(number));
+  ValueId input = graph.find_argument(residual_state(number));
   if (input != kNoValue) wrt.push_back(input);
-  auto add_stream = [&](const std::string& name) {
-    return graph.add_argument(Argument::Kind::kState, name, stream_.type, stream_.layout);
+  auto add_residual = [&](const std::string& name) {
+    return graph.add_argument(Argument::Kind::kState, name, residual_.type, residual_.spec);
   };
   ValueId loss = kNoValue;
   if (is_last) {
@@ -151,13 +151,13 @@ void ChunkCompiler::append_backward(Graph& graph, int64_t number, bool is_last) 
     if (!run_.has_slots()) append_loss_sum(g, loss);
     graph.remove_results();
   } else {
-    ValueId output = graph.updates()[0].value, gradient = add_stream(stream_gradient_state(number + 1));
+    ValueId output = graph.updates()[0].value, gradient = add_residual(residual_gradient_state(number + 1));
     gradients.grads = differentiate(g, output, gradient, wrt);
   }
   for (size_t i = 0; i < wrt.size(); ++i)
     TOKAMAK_CHECK(gradients.grads[i] != kNoValue, "the loss does not depend on '{}'", graph.argument_of(wrt[i])->name);
   if (input != kNoValue) {
-    graph.add_update(add_stream(stream_gradient_state(number)), gradients.grads.back());
+    graph.add_update(add_residual(residual_gradient_state(number)), gradients.grads.back());
     gradients.grads.pop_back();
   }
   if (run_.has_slots())

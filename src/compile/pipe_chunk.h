@@ -10,8 +10,8 @@
 namespace tokamak {
 
 /// The residual stream that a chunk reads, and its gradient: states.
-std::string stream_state(int64_t chunk);
-std::string stream_gradient_state(int64_t chunk);
+std::string residual_state(int64_t chunk);
+std::string residual_gradient_state(int64_t chunk);
 
 inline constexpr const char* kChunkLoss = "forward_loss";
 
@@ -58,14 +58,14 @@ class ChunkCompiler {
 
  private:
   PassContext context_of(const ChunkOptions& options) const;
-  StandIn stream(std::string name) const;
+  StandIn residual(std::string name) const;
   Graph cut_out(int64_t number, int64_t chunks, int64_t first, int64_t last) const;
   void append_backward(Graph& graph, int64_t number, bool is_last) const;
 
   const ResolvedRun& run_;
   PassContext context_;
   const Graph& forward_;
-  StandIn stream_;
+  StandIn residual_;
 };
 
 }  // namespace tokamak

@@ -57,13 +57,13 @@ Graph update_graph(const ResolvedRun& run, const Graph& model, const OtherStages
 
 // What a stage does after its micro-batches: sums of gradients of what another stage has too, and its program.
 struct StageUpdate {
-  std::vector<ScheduledRun> transfers;
+  std::vector<ProgramRun> transfers;
   CompiledGraph program;
 };
 
 void append_update(CompiledStep& step, StageUpdate update) {
-  step.schedule.insert(step.schedule.end(), update.transfers.begin(), update.transfers.end());
-  step.schedule.push_back({step.programs.size()});
+  step.runs.insert(step.runs.end(), update.transfers.begin(), update.transfers.end());
+  step.runs.push_back({step.programs.size()});
   step.programs.push_back(std::move(update.program));
 }
 
@@ -80,7 +80,7 @@ std::vector<StageUpdate> compile_updates(const ResolvedRun& run, const std::vect
     TOKAMAK_CHECK(owners.size() == 2, "'{}' is read on {} stages", name, owners.size());
     others[size_t(owners[1])].uncounted.insert(name);
     for (bool second : {false, true}) {
-      std::vector<ScheduledRun>& transfers = updates[size_t(owners[second])].transfers;
+      std::vector<ProgramRun>& transfers = updates[size_t(owners[second])].transfers;
       others[size_t(owners[second])].shared.insert(name);
       StageTransfer send{true, owners[!second], gradient_sum_state(name)};
       StageTransfer receive{false, owners[!second], peer_gradient_state(name)};
@@ -123,7 +123,7 @@ CompiledStage compile_stage(const CompiledPipeline& out, const ChunkCompiler& co
     made.seconds.push_back(compiled.seconds());
     stage_compiler.add(chunk, std::move(compiled));
   }
-  stage_compiler.schedule();
+  stage_compiler.list_runs();
   return made;
 }
 
@@ -132,7 +132,7 @@ int64_t passes_in_flight(const PipeSchedule& schedule, int64_t stage) {
   int64_t passes = 0;
   for (int64_t chunk = stage; chunk < schedule.chunks; chunk += schedule.stages) {
     Kind last = schedule.splits_backward(chunk) ? Kind::kBackwardInput : Kind::kBackward;
-    passes += schedule.slots(stage, {Kind::kForward, chunk}, {last, chunk});
+    passes += schedule.in_flight(stage, {Kind::kForward, chunk}, {last, chunk});
   }
   return passes;
 }
@@ -215,11 +215,11 @@ std::pair<CompiledPipeline, Graph> begin_pipeline(const ResolvedRun& run, const 
   return {std::move(out), std::move(graph)};
 }
 
-int64_t stream_bytes(const CompiledPipeline& out) {
+int64_t residual_bytes(const CompiledPipeline& out) {
   for (const CompiledStep& stage : out.stages)
     for (const CompiledGraph& program : stage.programs)
       for (const Argument& a : program.plan.graph.arguments())
-        if (a.layout.role == Role::kStream) return num_bytes(program.plan.graph.type(a.value));
+        if (a.spec.role == Role::kResidual) return num_bytes(program.plan.graph.type(a.value));
   return 0;
 }
 
@@ -264,7 +264,7 @@ double CompiledPipeline::seconds() const {
   double longest = 0;
   for (const CompiledStep& stage : stages) {
     double beside = 0;
-    for (const ScheduledRun& run : stage.schedule)
+    for (const ProgramRun& run : stage.runs)
       if (run.micro_batch < 0 && !run.transfer) beside += stage.programs[run.program].plan.seconds;
     longest = std::max(longest, beside);
   }
@@ -310,7 +310,7 @@ CompiledPipeline compile_pipeline(const ResolvedRun& run, const Platform& platfo
     stage.forward = out.forward;
     stage.forward_reports = out.forward_reports;
   }
-  double transfer = transfer_seconds(double(stream_bytes(out)), kPipeAxis, platform.target);
+  double transfer = transfer_seconds(double(residual_bytes(out)), kPipeAxis, platform.target);
   out.timeline = simulate_pipe(out.schedule, seconds, transfer);
   return std::move(out);
 }
@@ -326,7 +326,7 @@ CompiledStep PipelineOfKinds::compile(int64_t stage, int64_t kinds) const {
   options.recompute_kinds = kinds;
   StageCompiler stage_compiler(out.schedule, out.resolved.slots, stage, begun_->compiler, {}, step);
   stage_compiler.add(stage, begun_->compiler.end(begun_->chunks[size_t(stage)], stage, options, {}));
-  stage_compiler.schedule();
+  stage_compiler.list_runs();
   append_update(step, begun_->updates[size_t(stage)]);
   return step;
 }
@@ -355,9 +355,9 @@ std::vector<CompiledStep> compile_pipeline_loss(const ResolvedRun& run, const Pl
       compiled.programs.emplace_back(PipeAction::Kind::kForward, compile(std::move(forward)));
       stage_compiler.add(chunk, std::move(compiled));
     }
-    stage_compiler.schedule();
-    step.slots[kChunkLoss] = batches;
-    for (int64_t batch = 0; batch < batches; ++batch) step.schedule.push_back({step.programs.size(), batch});
+    stage_compiler.list_runs();
+    step.buffers[kChunkLoss] = batches;
+    for (int64_t batch = 0; batch < batches; ++batch) step.runs.push_back({step.programs.size(), batch});
     step.programs.push_back(compile(tell_loss_graph(stage, stages)));
   }
   return steps;

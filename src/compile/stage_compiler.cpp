@@ -17,9 +17,9 @@ SlotTerms terms_of(const Graph& program, const Graph& forward) {
   std::set<std::string> given;
   bool has_loss = false;
   for (const Update& update : program.updates()) {
-    const Layout& layout = program.argument_of(update.target)->layout;
-    if (layout.role != Role::kGradientSum) continue;
-    layout.of.empty() ? void(has_loss = true) : void(given.insert(layout.of));
+    const ArgumentSpec& spec = program.argument_of(update.target)->spec;
+    if (spec.role != Role::kGradientSum) continue;
+    spec.of.empty() ? void(has_loss = true) : void(given.insert(spec.of));
   }
   Graph model = take_parameters(forward, [&](const std::string& name) { return given.contains(name); });
   return {std::move(model), {}, has_loss, program.name()};
@@ -31,13 +31,13 @@ Graph take_parameters(const Graph& model, const std::function<bool(const std::st
   Graph parameters;
   for (const Argument& a : model.arguments())
     if (a.kind == Argument::Kind::kParameter && is_wanted(a.name))
-      parameters.add_argument(a.kind, a.name, model.type(a.value), a.layout);
+      parameters.add_argument(a.kind, a.name, model.type(a.value), a.spec);
   return parameters;
 }
 
 void StageCompiler::add(int64_t chunk, CompiledChunk compiled) {
   if (compiled.weights) {
-    step_.schedule.push_back({step_.programs.size()});
+    step_.runs.push_back({step_.programs.size()});
     step_.programs.push_back(std::move(*compiled.weights));
   }
   for (auto& [kind, program] : compiled.programs) {
@@ -48,17 +48,17 @@ void StageCompiler::add(int64_t chunk, CompiledChunk compiled) {
   }
 }
 
-void StageCompiler::schedule() {
+void StageCompiler::list_runs() {
   for (const PipeAction& action : schedule_.actions[size_t(stage_)]) {
     if (is_transfer(action.kind))
-      step_.schedule.push_back({.micro_batch = action.micro_batch, .transfer = transfer_of(action)});
+      step_.runs.push_back({.micro_batch = action.micro_batch, .transfer = transfer_of(action)});
     else
-      schedule_run({action.kind, action.chunk}, action.micro_batch);
+      add_run({action.kind, action.chunk}, action.micro_batch);
   }
   for (const auto& [state, use] : uses_) {
     TOKAMAK_CHECK(use.first && use.last, "state '{}' of stage {} is never {}", state, stage_,
                   use.first ? "read" : "written");
-    step_.slots[state] = schedule_.slots(stage_, *use.first, *use.last);
+    step_.buffers[state] = schedule_.in_flight(stage_, *use.first, *use.last);
   }
 }
 
@@ -75,17 +75,17 @@ void StageCompiler::add_sums(Key key) {
   add_program(total_graph(terms, slots_));
 }
 
-void StageCompiler::schedule_run(Key key, int64_t micro_batch) {
-  step_.schedule.push_back({programs_.at(key), micro_batch});
+void StageCompiler::add_run(Key key, int64_t micro_batch) {
+  step_.runs.push_back({programs_.at(key), micro_batch});
   int ones = std::countr_one(uint64_t(micro_batch));
   if (auto sums = sums_.find(key); sums != sums_.end() && ones > 0)
-    step_.schedule.push_back({sums->second[size_t(ones) - 1]});
+    step_.runs.push_back({sums->second[size_t(ones) - 1]});
 }
 
 // Programs come forward first, so that the last one that reads a state is the last to do so.
 void StageCompiler::find_uses(const Graph& graph, PipeAction action) {
   for (const Argument& argument : graph.arguments()) {
-    if (argument.layout.role != Role::kStream && argument.layout.role != Role::kActivation) continue;
+    if (argument.spec.role != Role::kResidual && argument.spec.role != Role::kActivation) continue;
     bool writes = std::any_of(graph.updates().begin(), graph.updates().end(),
                               [&](const Update& update) { return update.target == argument.value; });
     Use& use = uses_[argument.name];
@@ -97,7 +97,7 @@ void StageCompiler::find_uses(const Graph& graph, PipeAction action) {
 StageTransfer StageCompiler::transfer_of(const PipeAction& action) {
   bool is_gradient = action.kind == Kind::kSendGradient || action.kind == Kind::kReceiveGradient;
   bool sends = action.kind == Kind::kSend || action.kind == Kind::kSendGradient;
-  std::string state = is_gradient ? stream_gradient_state(action.chunk) : stream_state(action.chunk);
+  std::string state = is_gradient ? residual_gradient_state(action.chunk) : residual_state(action.chunk);
   Use& use = uses_[state];
   (sends ? use.last : use.first) = PipeAction{action.kind, action.chunk};
   return {sends, schedule_.stage_of(sends == is_gradient ? action.chunk - 1 : action.chunk), state};

@@ -27,10 +27,10 @@ class StageCompiler {
       : schedule_(schedule), slots_(slots), stage_(stage), compiler_(compiler), observer_(std::move(observer)),
         step_(step) {}
 
-  /// The programs of one of the stage's chunks. What makes its weights is scheduled at once.
+  /// The programs of one of the stage's chunks. What makes its weights runs before all else.
   void add(int64_t chunk, CompiledChunk compiled);
   /// When all its chunks are there.
-  void schedule();
+  void list_runs();
 
  private:
   using Key = std::pair<PipeAction::Kind, int64_t>;  // and its chunk
@@ -39,7 +39,7 @@ class StageCompiler {
   };
 
   void add_sums(Key key);
-  void schedule_run(Key key, int64_t micro_batch);
+  void add_run(Key key, int64_t micro_batch);
   void find_uses(const Graph& graph, PipeAction action);
   StageTransfer transfer_of(const PipeAction& action);
 

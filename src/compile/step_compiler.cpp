@@ -71,7 +71,7 @@ Graph with_unread_types(const Graph& graph, const Graph& other) {
   Users users(graph);
   std::map<ValueId, ValueType> types;
   for (const Argument& argument : graph.arguments())
-    if (is_parameter(argument.layout.role) && users[size_t(argument.value)].empty())
+    if (is_parameter(argument.spec.role) && users[size_t(argument.value)].empty())
       types[argument.value] = other.type(other.find_argument(argument.name));
   Rewriter rewriter(graph, types);
   for (const Node& node : graph.nodes()) rewriter.copy(node);
@@ -89,13 +89,13 @@ CompiledGraph compile_part(Graph graph, const std::vector<PassReport>& reports, 
   return program;
 }
 
-// The program of a micro-batch, and before it in the schedule what makes weights for all of them.
+// The program of a micro-batch, and before it what makes weights for all of them.
 void add_programs(CompiledStep& step, Graph graph, const std::vector<PassReport>& reports, const PassContext& context,
                   const PassObserver& observer) {
   HoistedWeights parts = hoist_weights(graph, context);
   step.programs.push_back(compile_part(std::move(parts.rest), reports, context, observer));
   if (parts.weights.nodes().empty()) return;
-  step.schedule.push_back({step.programs.size()});
+  step.runs.push_back({step.programs.size()});
   step.programs.push_back(compile_program(std::move(parts.weights), context, Stage::kProgram, observer));
 }
 
@@ -126,7 +126,7 @@ CompiledStep compile_slots(CompiledStep out, const PassContext& context, const P
   if (slots.runs() == 1) {
     append_slot_update(g, gradients, loss, optimizer, slots, scaling);
     add_program(std::move(graph));
-    out.schedule = {{0, 0}};
+    out.runs = {{0, 0}};
     return out;
   }
   append_slot(g, gradients, loss, slots);
@@ -138,8 +138,8 @@ CompiledStep compile_slots(CompiledStep out, const PassContext& context, const P
   for (int level = 1; level < slots.levels(); ++level) add_program(partial_sum_graph(terms, level));
   add_program(slot_update_graph(terms, optimizer, slots, scaling));
   for (int64_t run = 0; run < slots.runs(); ++run) {
-    out.schedule.push_back({0, run});
-    if (int ones = std::countr_one(uint64_t(run)); ones > 0) out.schedule.push_back({first_sum + size_t(ones) - 1});
+    out.runs.push_back({0, run});
+    if (int ones = std::countr_one(uint64_t(run)); ones > 0) out.runs.push_back({first_sum + size_t(ones) - 1});
   }
   return out;
 }
@@ -170,7 +170,7 @@ void replace_last(CompiledStep& out, BegunStep& begun, const PassContext& contex
   append(begun.last_reports, run_passes(*begun.last, Stage::kRecompute, context, observer));
   Graph graph = hoist_weights(*begun.last, context).rest;
   for (const Argument& argument : graph.arguments())
-    TOKAMAK_CHECK(argument.layout.role != Role::kWeights ||
+    TOKAMAK_CHECK(argument.spec.role != Role::kWeights ||
                       std::any_of(out.programs.begin(), out.programs.end(),
                                   [&](const CompiledGraph& program) {
                                     return program.plan.graph.find_argument(argument.name) != kNoValue;
@@ -181,8 +181,8 @@ void replace_last(CompiledStep& out, BegunStep& begun, const PassContext& contex
   if (may_choose && last.plan.seconds >= out.programs[0].plan.seconds + out.programs.back().plan.seconds) return;
   last.before = std::move(begun.last_before);
   out.programs.back() = std::move(last);
-  out.schedule.pop_back();
-  out.schedule.back().program = out.programs.size() - 1;
+  out.runs.pop_back();
+  out.runs.back().program = out.programs.size() - 1;
 }
 
 // Sums in any order: a rank runs micro-batches, and updates once; of a single one the update is part.
@@ -217,12 +217,12 @@ CompiledStep end_micro_batches(BegunStep begun, const PassContext& context, cons
     append(begun.reports, std::move(program.reports));
     program.reports = std::move(begun.reports);
     out.programs.push_back(std::move(program));
-    out.schedule = {{0, 0}};
+    out.runs = {{0, 0}};
     return out;
   }
   add_programs(out, std::move(begun.graph), begun.reports, context, observer);
-  for (int64_t i = 0; i < out.resolved.micro_batches; ++i) out.schedule.push_back({0, i});
-  out.schedule.push_back({out.programs.size()});
+  for (int64_t i = 0; i < out.resolved.micro_batches; ++i) out.runs.push_back({0, i});
+  out.runs.push_back({out.programs.size()});
   out.programs.push_back(begun.compiled_update ? *begun.compiled_update
                                                : compile_graph(std::move(*begun.update), context, observer));
   if (begun.last) replace_last(out, begun, context, observer);

@@ -55,7 +55,7 @@ void visit(FieldList& v, ModelConfig& c) {
   v("value_embeddings", c.value_embeddings,
     "modern: every so many layers, from the last on, take values of tokens alone; 0: none", between(0, 10000));
   v("skip_blocks", c.skip_blocks, "modern: what block i gives is added to what block layers-1-i takes, times a scale");
-  v("x0_mix", c.x0_mix, "modern: each block takes the stream and the embeddings, each times a scale");
+  v("x0_mix", c.x0_mix, "modern: each block takes the residual stream and the embeddings, each times a scale");
 }
 
 void visit(FieldList& v, DataConfig& c) {

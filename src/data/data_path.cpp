@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "config/data_config.h"
-#include "data/shard_index.h"
+#include "data/token_shard_index.h"
 
 namespace tokamak {
 

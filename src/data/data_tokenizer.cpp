@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "config/config.h"
 #include "data/data_path.h"
-#include "data/shard_index.h"
+#include "data/token_shard_index.h"
 #include "data/tokenizer_files.h"
 
 namespace tokamak {
@@ -59,7 +59,8 @@ std::shared_ptr<const Tokenizer> load_data_tokenizer(const DataConfig& config) {
 std::optional<int64_t> find_data_vocab(const DataConfig& data) {
   for (const DataPath& path : parse_data_paths(data.path, "data.path")) require_exists(path.path);
   int64_t vocab = 0;
-  for (const std::string& folder : prepared_folders(data)) vocab = std::max(vocab, read_shard_index(folder).vocab_size);
+  for (const std::string& folder : prepared_folders(data))
+    vocab = std::max(vocab, read_token_shard_index(folder).vocab_size);
   if (vocab > 0) return vocab;
   if (auto tokenizer = load_data_tokenizer(data)) return tokenizer->vocab_size();
   return std::nullopt;

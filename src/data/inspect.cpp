@@ -40,7 +40,7 @@ class SharedProgress {
   int64_t done_ = 0;
 };
 
-/// Of the tokens [begin, end) of a Shard or a TokenArray.
+/// Of the tokens [begin, end) of a TokenShard or a TokenArray.
 template <typename Tokens>
 TokenStats stats_of(const Tokens& tokens, int64_t begin, int64_t end, const std::optional<int32_t>& separator) {
   TokenStats stats(separator);
@@ -55,7 +55,7 @@ TokenStats stats_of(const Tokens& tokens, int64_t begin, int64_t end, const std:
   return stats;
 }
 
-TokenStats check_shard(const Shard& shard, const ShardInfo& info, const ShardIndex& index) {
+TokenStats check_shard(const TokenShard& shard, const TokenShardInfo& info, const TokenShardIndex& index) {
   std::string name = shard.path().string();
   if (shard.size() != info.tokens)
     user_error("[shard] {}: expected the {} tokens of {}, got {}; shard and index do not belong together", name,
@@ -180,12 +180,12 @@ TokenStats DataReport::tokens(std::string_view split) const {
 }
 
 DataReport inspect_folder(const fs::path& folder, const InspectProgress& tell) {
-  DataReport report{.path = folder.string(), .index = read_shard_index(folder), .options = {}, .files = {}};
+  DataReport report{.path = folder.string(), .index = read_token_shard_index(folder), .options = {}, .files = {}};
   report.options.format = "bin";
-  const ShardIndex& index = *report.index;
-  std::vector<const ShardInfo*> infos;
+  const TokenShardIndex& index = *report.index;
+  std::vector<const TokenShardInfo*> infos;
   auto list = [&](const char* name, const SplitIndex& split) {
-    for (const ShardInfo& info : split.shards) {
+    for (const TokenShardInfo& info : split.shards) {
       infos.push_back(&info);
       report.files.push_back({.path = folder / info.file, .split = name, .format = "bin", .checksum = info.checksum});
     }
@@ -202,8 +202,8 @@ DataReport inspect_folder(const fs::path& folder, const InspectProgress& tell) {
   parallel_for(int64_t(infos.size()), 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {
       FileReport& file = report.files[size_t(i)];
-      const ShardInfo& info = *infos[size_t(i)];
-      note_problem(file, [&] { file.tokens = check_shard(Shard(file.path), info, index); });
+      const TokenShardInfo& info = *infos[size_t(i)];
+      note_problem(file, [&] { file.tokens = check_shard(TokenShard(file.path), info, index); });
       file.stored_as = file.tokens.unlearned() > 0 ? "marked uint32" : stored_as;
       file.seekable = file.problem.empty();
       progress.add(info.tokens * token_bytes);

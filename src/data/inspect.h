@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "data/open_source.h"
-#include "data/shard_index.h"
+#include "data/token_shard_index.h"
 #include "data/token_stats.h"
 
 namespace tokamak {
@@ -39,9 +39,9 @@ struct FileReport {
 };
 
 struct DataReport {
-  std::string path;                 // as the user named it
-  std::optional<ShardIndex> index;  // of a prepared folder
-  SourceOptions options;            // how its files were read
+  std::string path;                      // as the user named it
+  std::optional<TokenShardIndex> index;  // of a prepared folder
+  SourceOptions options;                 // how its files were read
   std::vector<FileReport> files;
   std::vector<std::string> notes;  // on what was found: passed over, or of several splits
 

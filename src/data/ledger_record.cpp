@@ -12,7 +12,7 @@
 #include "base/json.h"
 #include "data/fingerprint.h"
 #include "data/json_fields.h"
-#include "data/shard_index.h"
+#include "data/token_shard_index.h"
 
 namespace tokamak {
 

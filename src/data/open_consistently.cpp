@@ -3,7 +3,7 @@
 #include "base/checksum.h"
 #include "base/file.h"
 #include "data/data_path.h"
-#include "data/shard_index.h"
+#include "data/token_shard_index.h"
 
 namespace tokamak {
 

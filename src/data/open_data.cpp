@@ -130,7 +130,7 @@ int64_t block_of(const std::vector<DataPath>& paths, const std::vector<double>& 
   return paths.front().weight ? kMixtureBlock : mixture_block(weights);
 }
 
-const SplitIndex& validation_split(const ShardIndex& index, bool named) {
+const SplitIndex& validation_split(const TokenShardIndex& index, bool named) {
   return named && index.val.tokens() == 0 ? index.train : index.val;
 }
 
@@ -143,7 +143,7 @@ Corpus open_training_data(const RunConfig& config, std::shared_ptr<const Tokeniz
   Corpus::Datasets datasets;
   for (const DataPath& path : paths) {
     if (is_prepared(path.path)) {
-      ShardIndex index = read_shard_index(path.path);
+      TokenShardIndex index = read_token_shard_index(path.path);
       datasets.push_back(open_prepared(path.path, index, index.train, config.model.context, verify));
     } else {
       size_t i = datasets.size();
@@ -168,7 +168,7 @@ std::optional<Corpus> open_validation_data(const RunConfig& config, std::shared_
   Corpus::Datasets datasets;
   for (const DataPath& path : paths) {
     if (is_prepared(path.path)) {
-      ShardIndex index = read_shard_index(path.path);
+      TokenShardIndex index = read_token_shard_index(path.path);
       const SplitIndex& split = validation_split(index, named);
       if (!named && split.tokens() <= config.model.context) continue;
       datasets.push_back(open_prepared(path.path, index, split, config.model.context, verify));
@@ -189,7 +189,7 @@ std::optional<Corpus> open_validation_data(const RunConfig& config, std::shared_
 std::vector<std::string> checksum_warnings(const DataConfig& config) {
   std::vector<std::string> warnings;
   for (const DataPath& path : parse_data_paths(config.path, "data.path"))
-    if (is_prepared(path.path) && !read_shard_index(path.path).sealed)
+    if (is_prepared(path.path) && !read_token_shard_index(path.path).sealed)
       warnings.push_back(
           fmt::format("warning: {} has an index of an earlier version, without checksums of itself and of the "
                       "tokenizer; `tokamak prepare` makes one with them",

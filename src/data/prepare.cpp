@@ -90,15 +90,15 @@ class Preparation {
     folder_.emplace(options_.out);
   }
 
-  ShardIndex run() {
-    if (finish_earlier()) return read_shard_index(options_.out);
+  TokenShardIndex run() {
+    if (finish_earlier()) return read_token_shard_index(options_.out);
     try {
       find_place();
       make_tokenizer();
       PrepareShards shards(folder_->path(), journal_, *tokenizer_, options_.shard_tokens, !options_.chat.empty());
       encode(shards);
       check_inputs();
-      ShardIndex index = cut(shards);
+      TokenShardIndex index = cut(shards);
       publish(journal_);
       folder_->remove();
       return index;
@@ -120,7 +120,7 @@ class Preparation {
   void make_tokenizer();
   void encode(PrepareShards& shards);
   void check_inputs();
-  ShardIndex cut(PrepareShards& shards);
+  TokenShardIndex cut(PrepareShards& shards);
   void publish(const PrepareJournal& journal) {
     folder_->publish(journal, [&] { hooks_.progress({"moving the files to their places", 0, 0}); });
   }
@@ -327,8 +327,8 @@ void Preparation::check_inputs() {
                difference);
 }
 
-ShardIndex Preparation::cut(PrepareShards& shards) {
-  ShardIndex index;
+TokenShardIndex Preparation::cut(PrepareShards& shards) {
+  TokenShardIndex index;
   index.vocab_size = tokenizer_->vocab_size();
   index.end_of_text = tokenizer_->end_of_text();
   index.tokenizer = journal_.tokenizer;
@@ -346,7 +346,7 @@ ShardIndex Preparation::cut(PrepareShards& shards) {
   }
   for (const FileChecksum& file : journal_.tokenizer)
     journal_.moves.push_back({fs::path(unfinished::kTokenizer) / file.file, file.file, file.checksum});
-  write_shard_index(index, folder_->path());
+  write_token_shard_index(index, folder_->path());
   journal_.moves.push_back({kIndexFile, kIndexFile, checksum_file(folder_->path() / kIndexFile)});
   write_journal(journal_, folder_->path());
   return index;
@@ -384,7 +384,7 @@ int64_t split_point(int64_t total, std::span<const int64_t> starts, double val_f
   return best;
 }
 
-ShardIndex prepare(const PrepareOptions& options, const PrepareHooks& hooks) {
+TokenShardIndex prepare(const PrepareOptions& options, const PrepareHooks& hooks) {
   check_options(options);
   return Preparation(options, hooks).run();
 }

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "data/open_source.h"
-#include "data/shard_index.h"
+#include "data/token_shard_index.h"
 
 namespace tokamak {
 
@@ -57,7 +57,7 @@ struct PrepareHooks {
 /// is replaced, at the very end. When it is interrupted, in whatever way, the same call goes on after the last complete
 /// shard and gives the same bytes; other options or changed files begin anew. A full disk, a folder that cannot be
 /// written and every fault of the input is a UserError.
-ShardIndex prepare(const PrepareOptions& options, const PrepareHooks& hooks = {});
+TokenShardIndex prepare(const PrepareOptions& options, const PrepareHooks& hooks = {});
 
 /// The token at which validation begins, for `total` tokens of documents that begin at `starts` (ascending):
 /// total - val_fraction * total, moved to the nearest document border if that changes the size of the validation part

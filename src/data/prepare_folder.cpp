@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "data/prepare_names.h"
-#include "data/shard_index.h"
+#include "data/token_shard_index.h"
 #include "data/tokenizer_files.h"
 
 namespace tokamak {
@@ -29,10 +29,10 @@ void move_file(const fs::path& from, const fs::path& to) {
 }
 
 /// The index in a folder; a damaged one is none: what it names could not be removed safely.
-std::optional<ShardIndex> find_index(const fs::path& folder) {
+std::optional<TokenShardIndex> find_index(const fs::path& folder) {
   if (!fs::exists(folder / kIndexFile)) return std::nullopt;
   try {
-    return read_shard_index(folder);
+    return read_token_shard_index(folder);
   } catch (const UserError&) {
     return std::nullopt;
   }
@@ -41,10 +41,10 @@ std::optional<ShardIndex> find_index(const fs::path& folder) {
 /// The names of a data set's shards and of its tokenizer's files; none if its index cannot be read.
 std::set<std::string> data_names(const fs::path& folder) {
   std::set<std::string> names;
-  std::optional<ShardIndex> index = find_index(folder);
+  std::optional<TokenShardIndex> index = find_index(folder);
   if (!index) return names;
   for (const SplitIndex* split : {&index->train, &index->val})
-    for (const ShardInfo& shard : split->shards)
+    for (const TokenShardInfo& shard : split->shards)
       if (is_shard_name(shard.file)) names.insert(shard.file);
   for (const std::string& name : tokenizer_file_names())
     if (!index->sealed || std::ranges::count(index->tokenizer, name, &FileChecksum::file) > 0) names.insert(name);
@@ -57,11 +57,11 @@ bool is_own_index(const fs::path& index) {
 }
 
 /// Whether a file is in its place as the finished index says, which still waits for its own.
-bool is_moved(const fs::path& file, const std::optional<ShardIndex>& index) {
+bool is_moved(const fs::path& file, const std::optional<TokenShardIndex>& index) {
   if (!index) return false;
   std::vector<FileChecksum> files = index->tokenizer;
   for (const SplitIndex* split : {&index->train, &index->val})
-    for (const ShardInfo& shard : split->shards) files.push_back({shard.file, shard.checksum});
+    for (const TokenShardInfo& shard : split->shards) files.push_back({shard.file, shard.checksum});
   return std::ranges::any_of(files, [&](const FileChecksum& f) {
     return f.file == file.filename() && has_checksum(file, f.checksum, kMostShardBytes);
   });
@@ -73,7 +73,7 @@ void refuse_foreign_files(const fs::path& out, const fs::path& unfinished_folder
   // Half of a first data set may be there already.
   if (auto journal = read_journal(unfinished_folder); journal && !journal->moves.empty()) return;
   if (!fs::is_directory(out)) return;
-  std::optional<ShardIndex> waiting = find_index(unfinished_folder);  // where the journal is damaged
+  std::optional<TokenShardIndex> waiting = find_index(unfinished_folder);  // where the journal is damaged
   std::set<fs::path> foreign;
   for (const auto& entry : fs::directory_iterator(out))
     if (is_data_name(entry.path().filename().string()) && !is_moved(entry.path(), waiting))

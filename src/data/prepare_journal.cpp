@@ -7,7 +7,7 @@
 #include "data/fingerprint.h"
 #include "data/json_fields.h"
 #include "data/prepare_names.h"
-#include "data/shard_index.h"
+#include "data/token_shard_index.h"
 
 namespace tokamak {
 
@@ -69,7 +69,7 @@ PrepareJournal journal_of(const JsonFields& fields) {
   for (const JsonFields& file : fields.objects("tokenizer"))
     journal.tokenizer.push_back({file.text("file"), file.text("checksum")});
   for (const JsonFields& file : fields.objects("shards")) {
-    ShardInfo shard = {file.text("file"), file.number("tokens"), file.number("max_token"), file.text("checksum")};
+    TokenShardInfo shard = {file.text("file"), file.number("tokens"), file.number("max_token"), file.text("checksum")};
     if (shard.file != shard_name(unfinished::kTokens, journal.shards.size())) file.refuse("file", "the next shard");
     journal.shards.push_back(shard);
   }
@@ -131,7 +131,7 @@ void write_journal(const PrepareJournal& journal, const fs::path& folder) {
   json tokenizer = json::array(), shards = json::array(), moves = json::array();
   for (const FileChecksum& file : journal.tokenizer)
     tokenizer.push_back({{"file", file.file}, {"checksum", file.checksum}});
-  for (const ShardInfo& shard : journal.shards)
+  for (const TokenShardInfo& shard : journal.shards)
     shards.push_back(
         {{"file", shard.file}, {"tokens", shard.tokens}, {"max_token", shard.max_token}, {"checksum", shard.checksum}});
   for (const PrepareJournal::Move& move : journal.moves)
@@ -168,7 +168,7 @@ fs::path find_damage(const PrepareJournal& journal, const fs::path& folder, cons
   std::vector<FileChecksum> files;
   for (const FileChecksum& file : journal.tokenizer)
     files.push_back({fs::path(unfinished::kTokenizer) / file.file, file.checksum});
-  for (const ShardInfo& shard : journal.shards) files.push_back({shard.file, shard.checksum});
+  for (const TokenShardInfo& shard : journal.shards) files.push_back({shard.file, shard.checksum});
   for (const FileChecksum& file : files) {
     pause();
     if (!has_checksum(folder / file.file, file.checksum, kMostShardBytes)) return folder / file.file;

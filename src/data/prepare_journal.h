@@ -13,8 +13,8 @@
 #include "data/file_checksum.h"
 #include "data/int64_log.h"
 #include "data/prepare_reader.h"
-#include "data/shard.h"
 #include "data/token_array.h"
+#include "data/token_shard.h"
 
 namespace tokamak {
 
@@ -44,7 +44,7 @@ struct PrepareJournal {
   };
 
   std::vector<FileChecksum> tokenizer;  // its files
-  std::vector<ShardInfo> shards;        // of all tokens, in order, both splits one after the other
+  std::vector<TokenShardInfo> shards;   // of all tokens, in order, both splits one after the other
   int64_t text_bytes = 0;               // that their tokens stand for
   Int64LogState documents;              // the log of documents
   Int64LogState files;                  // the log of files

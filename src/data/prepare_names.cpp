@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/temporary_file.h"
-#include "data/shard_index.h"
+#include "data/token_shard_index.h"
 #include "data/tokenizer_files.h"
 
 namespace tokamak {

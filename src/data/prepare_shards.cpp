@@ -28,7 +28,7 @@ PrepareShards::PrepareShards(fs::path folder, PrepareJournal journal, const Toke
       token_bytes_(shard_token_bytes(tokenizer.vocab_size(), marked)), shard_tokens_(shard_tokens),
       documents_(folder_ / unfinished::kDocuments, journal_.documents),
       files_(folder_ / unfinished::kFiles, journal_.files) {
-  for (const ShardInfo& shard : journal_.shards) tokens_ += shard.tokens;
+  for (const TokenShardInfo& shard : journal_.shards) tokens_ += shard.tokens;
 }
 
 int64_t PrepareShards::text_bytes(std::span<const int32_t> ids) const {
@@ -81,12 +81,12 @@ void PrepareShards::finish() {
 }
 
 std::vector<PrepareJournal::Move> cut_splits(const fs::path& folder, PrepareShards& shards, int64_t split,
-                                             int64_t shard_tokens, ShardIndex& index,
+                                             int64_t shard_tokens, TokenShardIndex& index,
                                              const std::function<void()>& pause) {
   const PrepareJournal& journal = shards.journal();
   TokenStream tokens(folder, {.shards = journal.shards});
   std::vector<PrepareJournal::Move> moves;
-  auto add = [&](SplitIndex& to, const char* name, ShardInfo info) {
+  auto add = [&](SplitIndex& to, const char* name, TokenShardInfo info) {
     std::string from = std::exchange(info.file, shard_name(name, to.shards.size()));
     moves.push_back({from, info.file, info.checksum});
     to.shards.push_back(info);
@@ -97,8 +97,8 @@ std::vector<PrepareJournal::Move> cut_splits(const fs::path& folder, PrepareShar
     std::vector<int32_t> ids;
     while (begin < end) {
       int64_t shard_end = std::min(end, begin + shard_tokens);
-      ShardWriter writer(folder / shard_name(name, to.shards.size()), shard_end - begin,
-                         shard_token_bytes(index.vocab_size, shards.marked()), shards.marked());
+      TokenShardWriter writer(folder / shard_name(name, to.shards.size()), shard_end - begin,
+                              shard_token_bytes(index.vocab_size, shards.marked()), shards.marked());
       for (; begin < shard_end; begin += int64_t(ids.size())) {
         ids.resize(size_t(std::min(kPartTokens, shard_end - begin)));
         tokens.read(begin, ids);
@@ -112,7 +112,7 @@ std::vector<PrepareJournal::Move> cut_splits(const fs::path& folder, PrepareShar
     return bytes;
   };
   int64_t whole = 0;  // tokens in shards that stay as they are
-  for (const ShardInfo& shard : journal.shards) {
+  for (const TokenShardInfo& shard : journal.shards) {
     if (whole + shard.tokens > split) break;
     add(index.train, "train", shard);
     whole += shard.tokens;

@@ -11,7 +11,7 @@
 
 #include "data/int64_log.h"
 #include "data/prepare_journal.h"
-#include "data/shard_index.h"
+#include "data/token_shard_index.h"
 #include "data/tokenizer.h"
 
 namespace tokamak {
@@ -52,7 +52,7 @@ class PrepareShards {
   int token_bytes_;
   int64_t shard_tokens_;
   int64_t tokens_ = 0;
-  std::optional<ShardWriter> writer_;
+  std::optional<TokenShardWriter> writer_;
   int64_t in_shard_ = 0;
   Int64Log documents_, files_;
 };
@@ -60,7 +60,7 @@ class PrepareShards {
 /// Cuts finished shards into train and val at token `split`, inside `folder`: fills in the shards and counts of the
 /// index, writes what has to be cut anew and says which files get which names.
 std::vector<PrepareJournal::Move> cut_splits(const std::filesystem::path& folder, PrepareShards& shards, int64_t split,
-                                             int64_t shard_tokens, ShardIndex& index,
+                                             int64_t shard_tokens, TokenShardIndex& index,
                                              const std::function<void()>& pause);
 
 }  // namespace tokamak

@@ -80,7 +80,8 @@ class ShardTokens : public TokenArray {
     for (size_t shard = stream_.shard_of(begin); shard <= last; ++shard) checks_->ask(shard);
   }
   bool is_marked() const override {
-    return std::any_of(stream_.shards().begin(), stream_.shards().end(), [](const Shard& s) { return s.is_marked(); });
+    return std::any_of(stream_.shards().begin(), stream_.shards().end(),
+                       [](const TokenShard& s) { return s.is_marked(); });
   }
   void verify_used() const override {
     if (checks_) checks_->wait();
@@ -91,7 +92,7 @@ class ShardTokens : public TokenArray {
   }
   std::vector<FileFingerprint> fingerprints() const override {
     std::vector<FileFingerprint> prints;
-    for (const Shard& shard : stream_.shards()) prints.push_back(fingerprint_file(shard.file()));
+    for (const TokenShard& shard : stream_.shards()) prints.push_back(fingerprint_file(shard.file()));
     return prints;
   }
 
@@ -102,7 +103,7 @@ class ShardTokens : public TokenArray {
 
 }  // namespace
 
-std::unique_ptr<Dataset> open_prepared(const std::filesystem::path& folder, const ShardIndex& index,
+std::unique_ptr<Dataset> open_prepared(const std::filesystem::path& folder, const TokenShardIndex& index,
                                        const SplitIndex& split, int64_t context, bool verify) {
   DatasetFacts facts{.text_bytes = split.text_bytes,
                      .vocab_size = index.vocab_size,

@@ -6,14 +6,14 @@
 #include <filesystem>
 
 #include "data/dataset.h"
-#include "data/shard_index.h"
+#include "data/token_shard_index.h"
 
 namespace tokamak {
 
 /// One split of a data folder. With `verify` each shard is read whole in the background once it was used, and its
 /// checksum compared: see Dataset::verify_used(). UserErrors: shards that do not fit the index, fewer than T + 1
 /// tokens.
-std::unique_ptr<Dataset> open_prepared(const std::filesystem::path& folder, const ShardIndex& index,
+std::unique_ptr<Dataset> open_prepared(const std::filesystem::path& folder, const TokenShardIndex& index,
                                        const SplitIndex& split, int64_t context, bool verify = false);
 
 /// Tokens of any container. `path` is what the user named. UserError: fewer than T + 1 tokens.

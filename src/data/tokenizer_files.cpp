@@ -9,8 +9,8 @@
 #include "data/gpt2_vocabulary.h"
 #include "data/hugging_face_settings.h"
 #include "data/hugging_face_vocabulary.h"
-#include "data/shard_index.h"
 #include "data/tiktoken_vocabulary.h"
+#include "data/token_shard_index.h"
 
 namespace tokamak {
 
@@ -65,7 +65,7 @@ bool is_gpt2(const Vocabulary& vocabulary) {
 /// Compares the files of a folder made by `prepare` with its index.
 void verify_prepared(const fs::path& folder) {
   if (!is_prepared(folder)) return;
-  for (const FileChecksum& file : read_shard_index(folder).tokenizer)
+  for (const FileChecksum& file : read_token_shard_index(folder).tokenizer)
     verify_file(FileReader(folder / file.file), file.checksum, "tokenizer", kLargeFile);
 }
 

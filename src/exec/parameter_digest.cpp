@@ -9,7 +9,7 @@ namespace {
 std::vector<DigestPiece> own_pieces(const TensorStore& store) {
   std::vector<DigestPiece> pieces;
   for (const std::string& name : store.names()) {
-    if (!is_parameter(store.layout(name).role) || !store.counts_here(name)) continue;
+    if (!is_parameter(store.spec(name).role) || !store.counts_here(name)) continue;
     std::vector<DigestPiece> some =
         digest_pieces(store.data(name), dtype_bytes(store.type(name).dtype), digest_salt(name), store.share(name));
     pieces.insert(pieces.end(), some.begin(), some.end());

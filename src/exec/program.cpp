@@ -43,11 +43,12 @@ Program::Program(Plan plan, Backend& backend, TensorStore& store, ProgramOptions
   for (const Argument& argument : graph.arguments()) {
     if (argument.kind != Argument::Kind::kInput) {
       arguments_[argument.value] = store.data(argument.name);
-      if (int64_t slots = store.slots(argument.name); slots > 1) {
-        for (int64_t slot = 0; slot < slots; ++slot) slots_[argument.value].push_back(store.data(argument.name, slot));
-        period_ = std::lcm(period_, slots);
+      if (int64_t buffers = store.buffers(argument.name); buffers > 1) {
+        for (int64_t buffer = 0; buffer < buffers; ++buffer)
+          buffers_[argument.value].push_back(store.data(argument.name, buffer));
+        period_ = std::lcm(period_, buffers);
       } else if (options.odd_states && options.odd_states->contains(argument.name)) {
-        slots_[argument.value] = {store.data(argument.name), store.data(options.odd_states->at(argument.name))};
+        buffers_[argument.value] = {store.data(argument.name), store.data(options.odd_states->at(argument.name))};
         period_ = std::lcm(period_, 2);
       }
       continue;
@@ -80,7 +81,7 @@ void Program::bind(const Launch& launch) {
 
 bool Program::is_kept(ValueId argument) const {
   const Argument* known = plan_.graph.argument_of(argument);
-  return known && known->kind != Argument::Kind::kInput && !is_scratch(known->layout.role);
+  return known && known->kind != Argument::Kind::kInput && !is_scratch(known->spec.role);
 }
 
 void Program::take_addresses(Bound& bound) const {
@@ -90,9 +91,9 @@ void Program::take_addresses(Bound& bound) const {
   for (ValueId output : node.outputs) bound.outputs.push_back(address(output));
 }
 
-void Program::bind_slots(int64_t micro_batch) {
-  if (slots_.empty()) return;
-  for (const auto& [state, slots] : slots_) arguments_[state] = slots[size_t(micro_batch) % slots.size()];
+void Program::bind_buffers(int64_t micro_batch) {
+  if (buffers_.empty()) return;
+  for (const auto& [state, buffers] : buffers_) arguments_[state] = buffers[size_t(micro_batch) % buffers.size()];
   for (Bound& launch : launches_) take_addresses(launch);
 }
 
@@ -148,7 +149,7 @@ void Program::set_input(std::string_view name, const void* from, int64_t bytes) 
   ValueId value = plan_.graph.find_argument(name);
   TOKAMAK_CHECK(value != kNoValue, "no input '{}'", name);
   const ValueType& type = plan_.graph.type(value);
-  const std::vector<Cut>& cuts = plan_.graph.argument_of(value)->layout.cuts;
+  const std::vector<Cut>& cuts = plan_.graph.argument_of(value)->spec.cuts;
   Shape whole = whole_shape(type.shape, cuts);
   TOKAMAK_CHECK(bytes == num_bytes({type.dtype, whole}), "no input '{}' of {} bytes", name, bytes);
   observed(observer_, {.kind = Work::Kind::kInput, .plan = &plan_, .bytes = bytes, .name = name}, [&] {
@@ -213,13 +214,13 @@ void Program::end_streams() {
 
 // The first run may still prepare things that a recording cannot hold.
 void Program::run(int64_t micro_batch) {
-  int64_t slots = micro_batch % period_;
-  bind_slots(slots);
+  int64_t turn = micro_batch % period_;
+  bind_buffers(turn);
   bool replays = record_ && !observer_;
-  if (replays && runs_ > 0 && !recorded_.contains(slots))
-    recorded_[slots] = backend_.record([this] { launch_all(); });  // null: it cannot
+  if (replays && runs_ > 0 && !recorded_.contains(turn))
+    recorded_[turn] = backend_.record([this] { launch_all(); });  // null: it cannot
   ++runs_;
-  auto recording = recorded_.find(slots);
+  auto recording = recorded_.find(turn);
   if (replays && recording != recorded_.end() && recording->second) return recording->second->replay();
   observed(observer_, {.kind = Work::Kind::kRun, .plan = &plan_}, [this] { launch_all(); });
 }

@@ -38,9 +38,9 @@ class Program {
   int64_t workspace_bytes() const { return workspace_bytes_; }
   /// Indices into the graph's nodes: those that no kernel of the backend computes.
   std::vector<int> nodes_by_reference() const;
-  /// One run of the plan; states of several slots are those of the micro-batch. A failing kernel's error names its
-  /// node. Streams of the plan that do not end with the run may go on when it is over, and then into the next run of
-  /// this program; such a plan is not recorded.
+  /// One run of the plan; of states with several buffers it takes those of the micro-batch. A failing kernel's error
+  /// names its node. Streams of the plan that do not end with the run may go on when it is over, and then into the next
+  /// run of this program; such a plan is not recorded.
   void run(int64_t micro_batch = 0);
   /// Tells it of inputs and runs from now on; null: nobody. It must outlive what it is told of.
   void observe(WorkObserver* observer) { observer_ = observer; }
@@ -77,7 +77,7 @@ class Program {
   };
 
   void bind(const Launch& launch);
-  void bind_slots(int64_t micro_batch);
+  void bind_buffers(int64_t micro_batch);
   bool is_kept(ValueId argument) const;
   void take_addresses(Bound& bound) const;
   std::unique_ptr<Kernel> make_kernel(const Launch& launch);
@@ -101,7 +101,7 @@ class Program {
   int64_t workspace_bytes_ = 0;
   std::vector<std::unique_ptr<Memory>> inputs_;
   std::map<ValueId, void*> arguments_;
-  std::map<ValueId, std::vector<void*>> slots_;  // of states that micro-batches have their own of, in turn
+  std::map<ValueId, std::vector<void*>> buffers_;  // of states that micro-batches have their own of, in turn
   std::vector<Bound> launches_;
   std::unique_ptr<StreamEvent> begin_;             // of a run, when there are several streams
   std::vector<std::unique_ptr<StreamEvent>> end_;  // of its part on each stream; the first's is null
@@ -109,7 +109,7 @@ class Program {
   bool record_;
   int64_t runs_ = 0;
   int64_t changes_ = 0;
-  int64_t period_ = 1;                                      // micro-batches so far apart have the same slots
+  int64_t period_ = 1;                                      // micro-batches so far apart have the same buffers
   std::map<int64_t, std::unique_ptr<Recording>> recorded_;  // by micro-batch % period_; null: cannot be
 };
 

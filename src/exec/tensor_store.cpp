@@ -14,7 +14,7 @@ namespace {
 // What all ranks together send at a time when a tensor is gathered.
 constexpr int64_t kGatheredBytes = int64_t(64) << 20;
 
-int64_t slot_bytes(const ValueType& type) { return round_up(num_bytes(type), kArenaAlignment); }
+int64_t buffer_bytes(const ValueType& type) { return round_up(num_bytes(type), kArenaAlignment); }
 
 // Elements [begin, end) of a share, to where they lie in the whole.
 void place(const std::vector<PartRun>& share, int64_t begin, int64_t end, const std::byte* from, std::byte* whole,
@@ -34,7 +34,7 @@ void TensorStore::make(const Graph& graph) {
   std::vector<StoredTensor> tensors;
   for (const Argument& argument : graph.arguments())
     if (argument.kind != Argument::Kind::kInput)
-      tensors.push_back({argument.name, graph.type(argument.value), argument.layout});
+      tensors.push_back({argument.name, graph.type(argument.value), argument.spec});
   make(tensors);
 }
 
@@ -47,10 +47,10 @@ void TensorStore::make(const std::vector<StoredTensor>& tensors) {
       require_alike(asked);
       continue;
     }
-    Tensor tensor{asked.type, asked.layout, nullptr, total, asked.slots, asked.stages.empty() ? 0 : asked.stages[0]};
+    Tensor tensor{asked.type, asked.spec, nullptr, total, asked.buffers, asked.stages.empty() ? 0 : asked.stages[0]};
     TOKAMAK_CHECK(made.emplace(asked.name, tensor).second, "two tensors are called '{}'", asked.name);
     names.push_back(asked.name);
-    if (has(asked)) total += asked.slots * slot_bytes(asked.type);
+    if (has(asked)) total += asked.buffers * buffer_bytes(asked.type);
   }
   if (made.empty()) return;
   std::shared_ptr<Memory> memory = backend_.allocate(total);
@@ -67,9 +67,9 @@ bool TensorStore::has(const StoredTensor& asked) const {
 
 void TensorStore::require_alike(const StoredTensor& asked) const {
   const Tensor& known = find(asked.name);
-  TOKAMAK_CHECK(known.type == asked.type && known.layout == asked.layout && known.slots >= asked.slots,
-                "tensor '{}' is {} with {} slots and was asked for as {} with {}", asked.name, to_string(known.type),
-                known.slots, to_string(asked.type), asked.slots);
+  TOKAMAK_CHECK(known.type == asked.type && known.spec == asked.spec && known.buffers >= asked.buffers,
+                "tensor '{}' is {} with {} buffers and was asked for as {} with {}", asked.name, to_string(known.type),
+                known.buffers, to_string(asked.type), asked.buffers);
 }
 
 void TensorStore::share(const TensorStore& other, const std::string& name) {
@@ -84,21 +84,21 @@ const TensorStore::Tensor& TensorStore::find(const std::string& name) const {
   return at->second;
 }
 
-void* TensorStore::Tensor::data(int64_t slot) const {
-  TOKAMAK_CHECK(memory && slot < slots, "slot {} of a tensor with {}", slot, memory ? slots : 0);
-  return static_cast<char*>(memory->data()) + offset + slot * slot_bytes(type);
+void* TensorStore::Tensor::data(int64_t buffer) const {
+  TOKAMAK_CHECK(memory && buffer < buffers, "buffer {} of a tensor with {}", buffer, memory ? buffers : 0);
+  return static_cast<char*>(memory->data()) + offset + buffer * buffer_bytes(type);
 }
 
-void* TensorStore::data(const std::string& name, int64_t slot) const { return find(name).data(slot); }
+void* TensorStore::data(const std::string& name, int64_t buffer) const { return find(name).data(buffer); }
 
 const ValueType& TensorStore::type(const std::string& name) const { return find(name).type; }
 
-const Layout& TensorStore::layout(const std::string& name) const { return find(name).layout; }
+const ArgumentSpec& TensorStore::spec(const std::string& name) const { return find(name).spec; }
 
 int64_t TensorStore::bytes() const {
   int64_t total = 0;
   for (const auto& [name, tensor] : tensors_)
-    if (tensor.memory) total += tensor.slots * num_bytes(tensor.type);
+    if (tensor.memory) total += tensor.buffers * num_bytes(tensor.type);
   return total;
 }
 
@@ -116,10 +116,10 @@ void TensorStore::read(const std::string& name, void* to, int64_t bytes) const {
 }
 
 std::vector<PartRun> TensorStore::share_of(const Tensor& tensor, const std::vector<int64_t>& coordinates) const {
-  int64_t elements = num_elements(tensor.layout.global);
-  if (tensor.layout.cuts.empty()) return {{0, 0, elements}};
-  Shape whole = whole_shape(tensor.type.shape, tensor.layout.cuts);
-  std::vector<PartRun> runs = part_runs(whole, tensor.layout.cuts, ranks_->mesh(), coordinates);
+  int64_t elements = num_elements(tensor.spec.global);
+  if (tensor.spec.cuts.empty()) return {{0, 0, elements}};
+  Shape whole = whole_shape(tensor.type.shape, tensor.spec.cuts);
+  std::vector<PartRun> runs = part_runs(whole, tensor.spec.cuts, ranks_->mesh(), coordinates);
   std::erase_if(runs, [&](const PartRun& run) { return run.whole >= elements; });
   if (!runs.empty()) runs.back().count = std::min(runs.back().count, elements - runs.back().whole);
   return runs;
@@ -134,7 +134,7 @@ bool TensorStore::counts_here(const std::string& name) const {
   const Tensor& tensor = find(name);
   if (!ranks_ || !tensor.memory) return tensor.memory != nullptr;
   for (const MeshAxis& axis : ranks_->mesh().axes) {
-    bool cuts = std::ranges::any_of(tensor.layout.cuts, [&](const Cut& cut) { return cut.axis == axis.name; });
+    bool cuts = std::ranges::any_of(tensor.spec.cuts, [&](const Cut& cut) { return cut.axis == axis.name; });
     int64_t first = axis.name == kPipeAxis ? tensor.stage : 0;
     if (!cuts && ranks_->coordinate(axis.name) != first) return false;
   }
@@ -155,8 +155,8 @@ void TensorStore::write_share(const std::string& name, const void* whole) {
 
 void TensorStore::read_whole(const std::string& name, void* to) const {
   const Tensor& tensor = find(name);
-  if (!tensor.layout.cuts.empty() || tensor.stage > 0) return gather(tensor, static_cast<std::byte*>(to));
-  if (leads()) read(name, to, num_elements(tensor.layout.global) * dtype_bytes(tensor.type.dtype));
+  if (!tensor.spec.cuts.empty() || tensor.stage > 0) return gather(tensor, static_cast<std::byte*>(to));
+  if (leads()) read(name, to, num_elements(tensor.spec.global) * dtype_bytes(tensor.type.dtype));
 }
 
 // Of all ranks; of those that have the tensor, the ranks of one stage are enough.

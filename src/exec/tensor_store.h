@@ -20,7 +20,7 @@ class TensorStore {
   explicit TensorStore(Backend& backend, const MeshRanks* ranks = nullptr) : backend_(backend), ranks_(ranks) {}
 
   /// Makes those of the graph that do not exist yet, zeroed, in one piece of memory: a GPU gives each piece two MiB or
-  /// a multiple of that. Throws InternalError when one exists with another type or layout, or fewer slots, and when two
+  /// a multiple of that. Throws InternalError when one exists with another type or spec, or fewer buffers, and when two
   /// have one name.
   void make(const Graph& graph);
   /// The same of a list. Tensors of other stages have no memory here, but are known as others are, and read_whole
@@ -31,10 +31,10 @@ class TensorStore {
   bool contains(const std::string& name) const { return tensors_.count(name) > 0; }
   /// Whether this rank has memory for it.
   bool is_here(const std::string& name) const { return find(name).memory != nullptr; }
-  int64_t slots(const std::string& name) const { return find(name).slots; }
-  void* data(const std::string& name, int64_t slot = 0) const;
+  int64_t buffers(const std::string& name) const { return find(name).buffers; }
+  void* data(const std::string& name, int64_t buffer = 0) const;
   const ValueType& type(const std::string& name) const;
-  const Layout& layout(const std::string& name) const;
+  const ArgumentSpec& spec(const std::string& name) const;
   /// In the order in which they were made, of a graph that of its arguments.
   const std::vector<std::string>& names() const { return names_; }
   int64_t bytes() const;
@@ -59,12 +59,12 @@ class TensorStore {
  private:
   struct Tensor {
     ValueType type;
-    Layout layout;
+    ArgumentSpec spec;
     std::shared_ptr<Memory> memory;  // shared with others; null: of another stage
     int64_t offset = 0;
-    int64_t slots = 1;
+    int64_t buffers = 1;
     int64_t stage = 0;  // the first that has it
-    void* data(int64_t slot = 0) const;
+    void* data(int64_t buffer = 0) const;
   };
   const Tensor& find(const std::string& name) const;
   bool has(const StoredTensor& asked) const;

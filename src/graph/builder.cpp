@@ -14,8 +14,8 @@ ValueId GraphBuilder::parameter(std::string name, ValueType type) {
 }
 
 ValueId GraphBuilder::parameter(std::string name, ValueType type, Role role) {
-  Layout layout{role, "", type.shape};
-  return graph_.add_argument(Argument::Kind::kParameter, std::move(name), std::move(type), std::move(layout));
+  ArgumentSpec spec{role, "", type.shape};
+  return graph_.add_argument(Argument::Kind::kParameter, std::move(name), std::move(type), std::move(spec));
 }
 
 ValueId GraphBuilder::state(std::string name, ValueType type) {
@@ -23,27 +23,27 @@ ValueId GraphBuilder::state(std::string name, ValueType type) {
 }
 
 ValueId GraphBuilder::state(std::string name, ValueType type, Role role) {
-  Layout layout{role, "", type.shape};
-  return graph_.add_argument(Argument::Kind::kState, std::move(name), std::move(type), std::move(layout));
+  ArgumentSpec spec{role, "", type.shape};
+  return graph_.add_argument(Argument::Kind::kState, std::move(name), std::move(type), std::move(spec));
 }
 
 ValueId GraphBuilder::state_of(ValueId parameter, std::string_view prefix, Role role) {
   const Argument* owner = graph_.argument_of(parameter);
   TOKAMAK_CHECK(owner && owner->kind == Argument::Kind::kParameter, "%{} is no parameter", parameter);
-  return state_of(parameter, prefix, role, type(parameter), owner->layout.global);
+  return state_of(parameter, prefix, role, type(parameter), owner->spec.global);
 }
 
 ValueId GraphBuilder::state_of(ValueId parameter, std::string_view prefix, Role role, ValueType own, Shape global) {
   const Argument* owner = graph_.argument_of(parameter);
   TOKAMAK_CHECK(owner && owner->kind == Argument::Kind::kParameter, "%{} is no parameter", parameter);
-  Layout layout{role, owner->name, std::move(global)};
+  ArgumentSpec spec{role, owner->name, std::move(global)};
   if (own.shape == type(parameter).shape) {
-    layout.blocks = owner->layout.blocks;
-    layout.transposed = owner->layout.transposed;
-    layout.cuts = owner->layout.cuts;
+    spec.blocks = owner->spec.blocks;
+    spec.transposed = owner->spec.transposed;
+    spec.cuts = owner->spec.cuts;
   }
   return graph_.add_argument(Argument::Kind::kState, fmt::format("{}.{}", prefix, owner->name), std::move(own),
-                             std::move(layout));
+                             std::move(spec));
 }
 
 std::vector<ValueId> GraphBuilder::add(const OpDef& op, std::vector<ValueId> inputs, Attrs attrs,

@@ -22,7 +22,7 @@ ValueId Graph::find_result(std::string_view name) const {
   return kNoValue;
 }
 
-Layout default_layout(Argument::Kind kind, const ValueType& type) {
+ArgumentSpec default_spec(Argument::Kind kind, const ValueType& type) {
   switch (kind) {
     case Argument::Kind::kInput: return {Role::kData, "", type.shape};
     case Argument::Kind::kParameter: return {type.shape.size() < 2 ? Role::kVector : Role::kMatrix, "", type.shape};
@@ -32,16 +32,16 @@ Layout default_layout(Argument::Kind kind, const ValueType& type) {
 }
 
 ValueId Graph::add_argument(Argument::Kind kind, std::string name, ValueType type) {
-  Layout layout = default_layout(kind, type);
-  return add_argument(kind, std::move(name), std::move(type), std::move(layout));
+  ArgumentSpec spec = default_spec(kind, type);
+  return add_argument(kind, std::move(name), std::move(type), std::move(spec));
 }
 
-ValueId Graph::add_argument(Argument::Kind kind, std::string name, ValueType type, Layout layout) {
+ValueId Graph::add_argument(Argument::Kind kind, std::string name, ValueType type, ArgumentSpec spec) {
   auto value = ValueId(types_.size());
   types_.push_back(type);
   producers_.push_back(-1);
   if (arguments_.use_count() != 1) arguments_ = std::make_shared<std::vector<Argument>>(*arguments_);
-  arguments_->push_back({kind, std::move(name), value, std::move(layout)});
+  arguments_->push_back({kind, std::move(name), value, std::move(spec)});
   return value;
 }
 

@@ -2,8 +2,8 @@
 // argument of the graph. Passes make a new graph from an old one (graph/rewriter.h) rather than edit links.
 #pragma once
 
+#include "graph/argument_spec.h"
 #include "graph/attrs.h"
-#include "graph/layout.h"
 
 #include <memory>
 #include <span>
@@ -38,11 +38,11 @@ struct Argument {
   Kind kind = Kind::kInput;
   std::string name;
   ValueId value = kNoValue;
-  Layout layout;
+  ArgumentSpec spec;
 };
 
 /// What is said of an argument of which nobody says more: its role follows from its kind and number of dims.
-Layout default_layout(Argument::Kind kind, const ValueType& type);
+ArgumentSpec default_spec(Argument::Kind kind, const ValueType& type);
 
 struct Result {
   std::string name;
@@ -78,7 +78,7 @@ class Graph {
   ValueId find_result(std::string_view name) const;
 
   ValueId add_argument(Argument::Kind kind, std::string name, ValueType type);
-  ValueId add_argument(Argument::Kind kind, std::string name, ValueType type, Layout layout);
+  ValueId add_argument(Argument::Kind kind, std::string name, ValueType type, ArgumentSpec spec);
   /// Of a graph without anything yet: all arguments of another one, with values of the same order.
   void take_arguments(const Graph& from);
   /// Appends a node whose output types are given (builders get them from the op's infer).
@@ -119,7 +119,7 @@ std::vector<bool> find_escaping(const Graph& graph);
 
 /// Throws InternalError when the graph is not well formed: an operand used before it is defined, an output type that is
 /// not what the op infers, an undeclared attribute, an update of the wrong type or of a plain input, a body that does
-/// not fit the node or is not of the op's form, a layout that is not one of the argument's kind and type.
+/// not fit the node or is not of the op's form, a spec that is not one of the argument's kind and type.
 void verify(const Graph& graph);
 
 }  // namespace tokamak

@@ -60,32 +60,32 @@ class Parser {
     Attrs attrs = accept("{") ? attributes() : Attrs{};
     expect(":");
     ValueType of_argument = type();
-    Layout argument_layout = layout(attrs, default_layout(kind, of_argument));
-    define(numbers, number,
-           graph.add_argument(kind, std::move(name), std::move(of_argument), std::move(argument_layout)));
+    ArgumentSpec given_spec = read_spec(attrs, default_spec(kind, of_argument));
+    define(numbers, number, graph.add_argument(kind, std::move(name), std::move(of_argument), std::move(given_spec)));
   }
 
-  Layout layout(const Attrs& attrs, Layout layout) const {
+  ArgumentSpec read_spec(const Attrs& attrs, ArgumentSpec spec) const {
     for (const auto& [name, value] : attrs) {
       const auto* text = std::get_if<std::string>(&value);
       std::optional<Role> role = text ? find_role(*text) : std::nullopt;
       if (name == "role" && role)
-        layout.role = *role;
+        spec.role = *role;
       else if (name == "of" && text)
-        layout.of = *text;
+        spec.of = *text;
       else if (name == "global" && std::holds_alternative<std::vector<int64_t>>(value))
-        layout.global = std::get<std::vector<int64_t>>(value);
+        spec.global = std::get<std::vector<int64_t>>(value);
       else if (name == "blocks" && std::holds_alternative<int64_t>(value))
-        layout.blocks = std::get<int64_t>(value);
+        spec.blocks = std::get<int64_t>(value);
       else if (name == "transposed" && std::holds_alternative<bool>(value))
-        layout.transposed = std::get<bool>(value);
+        spec.transposed = std::get<bool>(value);
       else if (name == "cuts" && text && parse_cuts(*text))
-        layout.cuts = *parse_cuts(*text);
+        spec.cuts = *parse_cuts(*text);
       else
-        fail("role=\"...\" (graph/layout.h), of=\"...\", global=[...], blocks=N, transposed=true or cuts=\"...\"",
-             fmt::format("{}={}", name, to_string(value)));
+        fail(
+            "role=\"...\" (graph/argument_spec.h), of=\"...\", global=[...], blocks=N, transposed=true or cuts=\"...\"",
+            fmt::format("{}={}", name, to_string(value)));
     }
-    return layout;
+    return spec;
   }
 
   void parse_node(Graph& graph, GraphBuilder& builder, Numbers& numbers) {

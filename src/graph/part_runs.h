@@ -1,7 +1,7 @@
 // Where the elements of a rank's share of a tensor lie in the whole. Tests: tests/graph/part_runs_test.cpp.
 #pragma once
 
-#include "graph/layout.h"
+#include "graph/argument_spec.h"
 #include "graph/mesh.h"
 
 #include <cstddef>

@@ -24,15 +24,15 @@ std::string attr_list(const Attrs& attrs) {
 }
 
 // What the kind and the type do not say already.
-Attrs layout_attrs(const Argument& argument, const ValueType& type) {
-  const Layout &layout = argument.layout, known = default_layout(argument.kind, type);
+Attrs spec_attrs(const Argument& argument, const ValueType& type) {
+  const ArgumentSpec &spec = argument.spec, known = default_spec(argument.kind, type);
   Attrs attrs;
-  if (layout.role != known.role) attrs.set("role", std::string(role_name(layout.role)));
-  if (layout.of != known.of) attrs.set("of", layout.of);
-  if (layout.global != known.global) attrs.set("global", layout.global);
-  if (layout.blocks != known.blocks) attrs.set("blocks", layout.blocks);
-  if (layout.transposed) attrs.set("transposed", true);
-  if (layout.cuts != known.cuts) attrs.set("cuts", print_cuts(layout.cuts));
+  if (spec.role != known.role) attrs.set("role", std::string(role_name(spec.role)));
+  if (spec.of != known.of) attrs.set("of", spec.of);
+  if (spec.global != known.global) attrs.set("global", spec.global);
+  if (spec.blocks != known.blocks) attrs.set("blocks", spec.blocks);
+  if (spec.transposed) attrs.set("transposed", true);
+  if (spec.cuts != known.cuts) attrs.set("cuts", print_cuts(spec.cuts));
   return attrs;
 }
 
@@ -77,7 +77,7 @@ void print_into(std::string& out, const Graph& graph, const std::string& indent)
   out += fmt::format("{}graph {} {{\n", indent, graph.name());
   for (const Argument& a : graph.arguments())
     out += fmt::format("{}  {} {} = %{}{} : {}\n", indent, keyword(a.kind), a.name, at(a.value),
-                       attr_list(layout_attrs(a, graph.type(a.value))), to_string(graph.type(a.value)));
+                       attr_list(spec_attrs(a, graph.type(a.value))), to_string(graph.type(a.value)));
   for (const Node& node : graph.nodes()) {
     out += fmt::format("{}  {}", indent, node_line(graph, node, number));
     if (node.body) {

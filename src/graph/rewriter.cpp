@@ -17,7 +17,7 @@ Rewriter::Rewriter(const Graph& from, const std::map<ValueId, ValueType>& argume
   for (const Argument& argument : from.arguments()) {
     auto changed = argument_types.find(argument.value);
     const ValueType& type = changed == argument_types.end() ? from.type(argument.value) : changed->second;
-    map_[size_t(argument.value)] = to_.add_argument(argument.kind, argument.name, type, argument.layout);
+    map_[size_t(argument.value)] = to_.add_argument(argument.kind, argument.name, type, argument.spec);
   }
 }
 

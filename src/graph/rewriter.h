@@ -12,7 +12,7 @@ namespace tokamak {
 /// else with in_place_of() and replace() its outputs, then finish().
 class Rewriter {
  public:
-  /// `argument_types`: new types of some of the arguments, whose layouts stay.
+  /// `argument_types`: new types of some of the arguments, whose specs stay.
   explicit Rewriter(const Graph& from, const std::map<ValueId, ValueType>& argument_types = {});
 
   /// Appends nodes that stand for this one (of the old graph, or made from one): they get its phase and decisions.

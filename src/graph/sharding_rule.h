@@ -82,7 +82,7 @@ struct Sharding {
                                  std::span<const PlacedCut> cuts) = nullptr;
 };
 
-/// One axis's cut of a dim, as in Cut (graph/layout.h), in terms of a factor of the dim.
+/// One axis's cut of a dim, as in Cut (graph/argument_spec.h), in terms of a factor of the dim.
 struct FactorCut {
   int factor = -1;
   int64_t blocks = 1;  // of the factor

@@ -1,7 +1,7 @@
 // A parameter or state that outlives a step.
 #pragma once
 
-#include "graph/layout.h"
+#include "graph/argument_spec.h"
 #include "graph/type.h"
 
 #include <string>
@@ -13,8 +13,8 @@ namespace tokamak {
 struct StoredTensor {
   std::string name;
   ValueType type;
-  Layout layout;
-  int64_t slots = 1;                 // so many of it, for as many micro-batches at a time
+  ArgumentSpec spec;
+  int64_t buffers = 1;               // so many of it, for as many micro-batches at a time
   std::vector<int64_t> stages = {};  // of a pipeline, that have it; empty: all
 };
 

@@ -9,7 +9,7 @@
 //     update %1 = %4
 //   }
 //
-// An argument's layout (graph/layout.h) is printed where it is not default_layout().
+// An argument's spec (graph/argument_spec.h) is printed where it is not default_spec().
 // A node with a body (a group) is followed by its body in braces, as a graph of its own.
 #pragma once
 

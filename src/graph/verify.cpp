@@ -52,24 +52,24 @@ void verify_node(const Graph& graph, const Node& node, std::vector<bool>& define
   }
 }
 
-void verify_layout(const Graph& graph, const Argument& argument) {
-  const Layout& layout = argument.layout;
+void verify_spec(const Graph& graph, const Argument& argument) {
+  const ArgumentSpec& spec = argument.spec;
   bool is_data = argument.kind == Argument::Kind::kInput, is_param = argument.kind == Argument::Kind::kParameter;
-  TOKAMAK_CHECK((layout.role == Role::kData) == is_data && is_parameter(layout.role) == is_param,
-                "argument '{}' has the role of another kind of argument: {}", argument.name, role_name(layout.role));
+  TOKAMAK_CHECK((spec.role == Role::kData) == is_data && is_parameter(spec.role) == is_param,
+                "argument '{}' has the role of another kind of argument: {}", argument.name, role_name(spec.role));
   const Shape& stored = graph.shape(argument.value);
-  bool has_dims = std::all_of(layout.cuts.begin(), layout.cuts.end(), [&](const Cut& cut) {
+  bool has_dims = std::all_of(spec.cuts.begin(), spec.cuts.end(), [&](const Cut& cut) {
     return cut.term || (cut.dim >= 0 && cut.dim < int64_t(stored.size()));
   });
-  Shape whole = has_dims ? whole_shape(stored, layout.cuts) : stored;
-  TOKAMAK_CHECK(has_dims && can_cut(whole, layout.cuts), "argument '{}', stored as {}, cannot be cut as \"{}\" says",
-                argument.name, to_string(stored), print_cuts(layout.cuts));
-  TOKAMAK_CHECK(layout.blocks == 1 || (!whole.empty() && layout.blocks > 1 && whole.back() % layout.blocks == 0),
-                "argument '{}' of shape {} cannot have {} blocks", argument.name, to_string(whole), layout.blocks);
-  TOKAMAK_CHECK(!layout.transposed || layout.blocks == 1, "argument '{}' is transposed and has {} blocks",
-                argument.name, layout.blocks);
-  TOKAMAK_CHECK(can_store(whole, layout.global), "argument '{}' is stored as {}, but is {}", argument.name,
-                to_string(whole), to_string(layout.global));
+  Shape whole = has_dims ? whole_shape(stored, spec.cuts) : stored;
+  TOKAMAK_CHECK(has_dims && can_cut(whole, spec.cuts), "argument '{}', stored as {}, cannot be cut as \"{}\" says",
+                argument.name, to_string(stored), print_cuts(spec.cuts));
+  TOKAMAK_CHECK(spec.blocks == 1 || (!whole.empty() && spec.blocks > 1 && whole.back() % spec.blocks == 0),
+                "argument '{}' of shape {} cannot have {} blocks", argument.name, to_string(whole), spec.blocks);
+  TOKAMAK_CHECK(!spec.transposed || spec.blocks == 1, "argument '{}' is transposed and has {} blocks", argument.name,
+                spec.blocks);
+  TOKAMAK_CHECK(can_store(whole, spec.global), "argument '{}' is stored as {}, but is {}", argument.name,
+                to_string(whole), to_string(spec.global));
 }
 
 }  // namespace
@@ -77,7 +77,7 @@ void verify_layout(const Graph& graph, const Argument& argument) {
 void verify(const Graph& graph) {
   std::vector<bool> defined(size_t(graph.num_values()), false);
   for (const Argument& argument : graph.arguments()) {
-    verify_layout(graph, argument);
+    verify_spec(graph, argument);
     defined[size_t(argument.value)] = true;
   }
   for (const Node& node : graph.nodes()) naming(node, [&] { verify_node(graph, node, defined); });

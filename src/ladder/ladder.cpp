@@ -18,9 +18,8 @@ constexpr double kHostNoise = 1.1, kDeviceNoise = 1.03;
 // Everything by which a rung may differ from another: where it is equal, so is the run.
 std::string fingerprint(const CompiledStep& step) {
   const CompileConfig& c = step.resolved.compile;
-  std::string text =
-      fmt::format("{} async {} cuda_graph {} deterministic {} schedule {}\n", precision_name(c.precision), c.async,
-                  c.cuda_graph, c.deterministic, print_schedule(step));
+  std::string text = fmt::format("{} async {} cuda_graph {} deterministic {} schedule {}\n",
+                                 precision_name(c.precision), c.async, c.cuda_graph, c.deterministic, print_runs(step));
   for (const CompiledGraph& program : step.programs) text += print_plan(program.plan);
   return text;
 }

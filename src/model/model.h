@@ -23,7 +23,7 @@ struct ParameterInfo {
   double init_std = 0;  // normal(0, init_std); 0: constant init_value
   double init_value = 0;
   Role role = Role::kVector;
-  int64_t blocks = 1;       // matrices side by side in it (graph/layout.h)
+  int64_t blocks = 1;       // matrices side by side in it (graph/argument_spec.h)
   bool transposed = false;  // (out, in)
 };
 

@@ -45,7 +45,7 @@ class ModernBuilder : public TransformerBuilder {
     return x;
   }
 
-  // What a block takes beside the stream.
+  // What a block takes beside the residual stream.
   ValueId mixed(ValueId x, int64_t layer) {
     std::string l = fmt::format("model.layers.{}.", layer);
     if (has_skip(model_, layer))

@@ -31,7 +31,7 @@ ValueId TransformerBuilder::attend(ValueId qkv, ValueId documents, int64_t windo
                            .causal = true,
                            .scale = scale(),
                            .dropout = model_.dropout,
-                           .stream = model_.dropout > 0 ? stream_++ : 0,
+                           .random_stream = model_.dropout > 0 ? random_stream_++ : 0,
                            .window = window};
   return attention(g_, qkv, options, rng_, documents);
 }
@@ -39,8 +39,8 @@ ValueId TransformerBuilder::attend(ValueId qkv, ValueId documents, int64_t windo
 ValueId TransformerBuilder::attend_cached(int64_t layer, ValueId qkv, const DecodeInputs& in, int64_t window) {
   int64_t B = g_.shape(in.tokens)[0];
   ValueType type{in.cache, {B, model_.context, 2 * model_.heads * head_width_}};
-  Layout layout{.role = Role::kCache, .global = type.shape, .blocks = 2};  // keys and values
-  ValueId cache = g_.graph().add_argument(Argument::Kind::kState, fmt::format("cache.{}", layer), type, layout);
+  ArgumentSpec spec{.role = Role::kCache, .global = type.shape, .blocks = 2};  // keys and values
+  ValueId cache = g_.graph().add_argument(Argument::Kind::kState, fmt::format("cache.{}", layer), type, spec);
   auto [out, updated] = attention_decode(g_, qkv, cache, in.start, model_.heads, scale(), window);
   g_.graph().add_update(cache, updated);
   return out;
@@ -63,7 +63,7 @@ ValueId TransformerBuilder::linear(ValueId x, const std::string& name) {
 }
 
 ValueId TransformerBuilder::drop(ValueId x) {
-  return model_.dropout > 0 ? dropout(g_, x, rng_, model_.dropout, stream_++) : x;
+  return model_.dropout > 0 ? dropout(g_, x, rng_, model_.dropout, random_stream_++) : x;
 }
 
 RotaryOptions TransformerBuilder::rotary_options() const {

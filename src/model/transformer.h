@@ -47,7 +47,7 @@ class TransformerBuilder {
 
   int64_t head_width_;
   ValueId rng_;
-  int64_t stream_ = 0;  // tells the random tensors of a step apart
+  int64_t random_stream_ = 0;  // tells the random tensors of a step apart
 };
 
 /// UserError, which begins with [where], for sequences that are longer than model.context.

@@ -31,10 +31,10 @@ namespace {
 using Dims = AttentionDims;
 using Tensors = std::span<const HostTensor* const>;
 
-constexpr AttrDef kAttrs[] = {{"causal"}, {"dropout"}, {"heads"},       {"place", false},
-                              {"scale"},  {"stream"},  {"tf32", false}, {"window", false}};
-constexpr AttrDef kGradAttrs[] = {{"any_order", false}, {"causal"},       {"dropout"}, {"heads"},
-                                  {"place", false},     {"scale"},        {"stream"},  {"sums", false},
+constexpr AttrDef kAttrs[] = {{"causal"}, {"dropout"},     {"heads"},       {"place", false},
+                              {"scale"},  {kRandomStream}, {"tf32", false}, {"window", false}};
+constexpr AttrDef kGradAttrs[] = {{"any_order", false}, {"causal"},       {"dropout"},     {"heads"},
+                                  {"place", false},     {"scale"},        {kRandomStream}, {"sums", false},
                                   {"tf32", false},      {"window", false}};
 
 // Reference view of one tensor of the packed projection.
@@ -55,7 +55,7 @@ class Dropout {
   Dropout(const Node& node, const HostTensor* rng, const Dims& d)
       : p_(node.attrs.get_double("dropout")), heads_(d.H),
         place_(rng ? ElementPlace(node.attrs, *rng) : ElementPlace()),
-        random_(rng ? step_key(int32_t((*rng)[0]), int32_t((*rng)[1])) : 0, uint64_t(node.attrs.get_int("stream")),
+        random_(rng ? step_key(int32_t((*rng)[0]), int32_t((*rng)[1])) : 0, uint64_t(node.attrs.get_int(kRandomStream)),
                 d.T) {}
 
   // 0 where probability (b, h, i, j) is dropped, else what it is multiplied by.
@@ -163,8 +163,8 @@ std::vector<ValueId> decompose(GraphBuilder& g, const Node& node, std::span<cons
   if (at.documents >= 0) s = hide_other_documents(g, s, in[size_t(at.documents)], d, node.attrs.get_bool("causal"));
   ValueId p = softmax(g, s);
   if (at.rng >= 0)
-    p = dropout_of_matrices(g, p, in[size_t(at.rng)], node.attrs.get_double("dropout"), node.attrs.get_int("stream"),
-                            place_attr(node.attrs));
+    p = dropout_of_matrices(g, p, in[size_t(at.rng)], node.attrs.get_double("dropout"),
+                            node.attrs.get_int(kRandomStream), place_attr(node.attrs));
   ValueId out = transpose(g, matmul(g, cast(g, p, g.type(in[0]).dtype), qkv[2]), {0, 2, 1, 3});
   ValueId top = reduce_max(g, s, {3}, true);
   ValueId lse = add(g, log(g, reduce_sum(g, exp(g, sub(g, s, top)), {3}, true)), top);
@@ -369,8 +369,11 @@ ValueId attention(GraphBuilder& g, ValueId qkv, const AttentionOptions& o, Value
   std::vector<ValueId> inputs{qkv};
   if (o.dropout > 0) inputs.push_back(rng);
   if (documents != kNoValue) inputs.push_back(documents);
-  Attrs attrs{
-      {"causal", o.causal}, {"dropout", o.dropout}, {"heads", o.heads}, {"scale", o.scale}, {"stream", o.stream}};
+  Attrs attrs{{"causal", o.causal},
+              {"dropout", o.dropout},
+              {"heads", o.heads},
+              {"scale", o.scale},
+              {kRandomStream, o.random_stream}};
   if (o.window > 0) attrs.set("window", o.window);
   return g.add(op::attention, std::move(inputs), std::move(attrs))[0];
 }

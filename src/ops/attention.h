@@ -18,7 +18,7 @@ struct AttentionOptions {
   bool causal = true;
   double scale = 1;
   double dropout = 0;  // of the probabilities; then rng must be given
-  int64_t stream = 0;
+  int64_t random_stream = 0;
   int64_t window = 0;  // keys that a position sees at most, itself included, as `documents` has it; 0: not known
 };
 /// Packed projection qkv (B, T, 3C), q|k|v each heads x D -> (B, T, C). With documents i32 (B, T), which gives for each

@@ -1,8 +1,8 @@
 // Collectives: ops in which all ranks of a mesh axis take part, at the same node of the same graph. Their attributes
-// are the axis, its size, and the dims that are cut as Cut (graph/layout.h) says: each of `blocks` equal blocks of the
-// dim into one part a rank. They act on their axis: no pass may drop, repeat or reorder them. The shard pass appends
-// them, after differentiation, so that they need no gradients. Those with x0, x1, ... do the same with several tensors
-// of one type, of any shapes, at once, dims and blocks being lists:
+// are the axis, its size, and the dims that are cut as Cut (graph/argument_spec.h) says: each of `blocks` equal blocks
+// of the dim into one part a rank. They act on their axis: no pass may drop, repeat or reorder them. The shard pass
+// appends them, after differentiation, so that they need no gradients. Those with x0, x1, ... do the same with several
+// tensors of one type, of any shapes, at once, dims and blocks being lists:
 //
 //   %4, %5 = reduce_scatter(%2, %3) {axis="data", blocks=[1,3], dims=[0,1], size=4} : f32[8,4], f32[16]
 //
@@ -49,7 +49,7 @@ struct DimParts {
 DimParts parts_of(const Shape& whole, CutDim at, int64_t parts);
 
 /// The whole with the parts of every second block in reverse order: cut so, it gives each rank what a mirrored cut
-/// (graph/layout.h) of x would; and what such parts give when they are gathered becomes x again.
+/// (graph/argument_spec.h) of x would; and what such parts give when they are gathered becomes x again.
 ValueId mirror_parts(GraphBuilder& g, ValueId x, CutDim at, int64_t parts);
 
 /// Of an all_reduce's or reduce_scatter's attributes: whether its sum is one in order.

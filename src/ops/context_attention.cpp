@@ -7,6 +7,7 @@
 #include "ops/attention_operands.h"
 #include "ops/collective.h"
 #include "ops/element_place.h"
+#include "ops/generate.h"
 #include "ops/movement.h"
 
 namespace tokamak {
@@ -14,8 +15,8 @@ namespace {
 
 using Tensors = std::span<const HostTensor* const>;
 
-constexpr AttrDef kAttrs[] = {{"dropout"}, {"heads"},       {"place", false}, {"scale"},
-                              {"stream"},  {"tf32", false}, {"window", false}};
+constexpr AttrDef kAttrs[] = {{"dropout"},     {"heads"},       {"place", false}, {"scale"},
+                              {kRandomStream}, {"tf32", false}, {"window", false}};
 constexpr int kQkv = 0, kKv = 1, kCoordinate = 2, kOut = 3, kLse = 4, kDout = 5;  // inputs
 
 void check_inputs(const NodeSpec& spec, const AttentionDims& d) {
@@ -166,7 +167,7 @@ std::vector<ValueId> place_on_context(GraphBuilder& g, const OpDef& op, const No
                                       const PlacedCut& cut, std::span<const PlacedCut> numbered) {
   AttentionOperands at = attention_operands(*part.op, part.attrs, in.size());
   Attrs attrs;
-  for (const char* name : {"dropout", "heads", "scale", "stream"}) attrs.set(name, *part.attrs.find(name));
+  for (const char* name : {"dropout", "heads", "scale", kRandomStream}) attrs.set(name, *part.attrs.find(name));
   if (int64_t window = attention_window(part.attrs); window > 0) attrs.set("window", window);
   Shape qkv = g.shape(in[0]);
   ValueId keys = slice(g, in[0], 2, qkv[2] / 3, qkv[2] / 3 * 2);

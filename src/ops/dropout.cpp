@@ -15,7 +15,7 @@
 namespace tokamak {
 namespace {
 
-constexpr AttrDef kAttrs[] = {{"matrix", false}, {"p"}, {"place", false}, {"stream"}};
+constexpr AttrDef kAttrs[] = {{"matrix", false}, {"p"}, {"place", false}, {kRandomStream}};
 
 std::vector<ValueType> infer(const NodeSpec& spec) {
   double p = spec.attrs.get_double("p");
@@ -35,7 +35,7 @@ void reference(const Node& node, std::span<const HostTensor* const> in, std::spa
 
 std::vector<ValueId> decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
   double p = node.attrs.get_double("p");
-  Attrs random{{"shape", g.shape(in[0])}, {"stream", node.attrs.get_int("stream")}};
+  Attrs random{{"shape", g.shape(in[0])}, {kRandomStream, node.attrs.get_int(kRandomStream)}};
   for (const char* name : {"matrix", "place"})
     if (const Attr* attr = node.attrs.find(name)) random.set(name, *attr);
   ValueId u = g.add1(op::random_uniform, {in[1]}, std::move(random));
@@ -84,15 +84,15 @@ constinit const OpDef dropout = {.name = "dropout",
                                  .sharding = {.rule = sharding, .number = number}};
 }  // namespace op
 
-ValueId dropout(GraphBuilder& g, ValueId x, ValueId rng, double p, int64_t stream) {
+ValueId dropout(GraphBuilder& g, ValueId x, ValueId rng, double p, int64_t random_stream) {
   if (p == 0) return x;
-  return g.add1(op::dropout, {x, rng}, {{"p", p}, {"stream", stream}});
+  return g.add1(op::dropout, {x, rng}, {{"p", p}, {kRandomStream, random_stream}});
 }
 
-ValueId dropout_of_matrices(GraphBuilder& g, ValueId x, ValueId rng, double p, int64_t stream,
+ValueId dropout_of_matrices(GraphBuilder& g, ValueId x, ValueId rng, double p, int64_t random_stream,
                             std::vector<int64_t> place) {
   const Shape& shape = g.shape(x);
-  Attrs attrs{{"matrix", Shape(shape.end() - 2, shape.end())}, {"p", p}, {"stream", stream}};
+  Attrs attrs{{"matrix", Shape(shape.end() - 2, shape.end())}, {"p", p}, {kRandomStream, random_stream}};
   if (!place.empty()) attrs.set("place", place_of_elements(std::move(place), shape.end()[-2] * shape.back()));
   return g.add1(op::dropout, {x, rng}, std::move(attrs));
 }

@@ -1,7 +1,7 @@
 // Random numbers go by an element's place in the whole tensor, whatever part of it a rank has. A node that draws them
 // for a part has the attribute `place`: for one cut after the other that is to be undone, how many pieces there are,
-// how long each is, and 1 where every second one is counted from the end (a mirrored cut: graph/layout.h), else 0; and
-// its rng has behind (seed, step) the rank's coordinate for each. Tests: tests/ops/element_place_test.cpp.
+// how long each is, and 1 where every second one is counted from the end (a mirrored cut: graph/argument_spec.h), else
+// 0; and its rng has behind (seed, step) the rank's coordinate for each. Tests: tests/ops/element_place_test.cpp.
 #pragma once
 
 #include "base/error.h"

@@ -16,7 +16,7 @@ namespace {
 
 constexpr AttrDef kConstantAttrs[] = {{"dtype"}, {"shape"}, {"value"}};
 constexpr AttrDef kIotaAttrs[] = {{"dim"}, {"period", false}, {"shape"}};
-constexpr AttrDef kRandomAttrs[] = {{"matrix", false}, {"place", false}, {"shape"}, {"stream"}};
+constexpr AttrDef kRandomAttrs[] = {{"matrix", false}, {"place", false}, {"shape"}, {kRandomStream}};
 
 std::vector<ValueType> infer_constant(const NodeSpec& spec) {
   return {{parse_dtype(spec.attrs.get_string("dtype")), spec.attrs.get_ints("shape")}};
@@ -98,9 +98,9 @@ void random_tile(const Node& node, std::span<const TileOperand> in, int64_t firs
     return;
   }
   uint64_t key = step_key(rng[0], rng[1]);
-  auto stream = uint64_t(node.attrs.get_int("stream"));
+  auto random_stream = uint64_t(node.attrs.get_int(kRandomStream));
   for (int64_t i = first; i < first + n;) {
-    auto numbers = dropout_numbers(key, uint64_t(place(i) / 8), stream);
+    auto numbers = dropout_numbers(key, uint64_t(place(i) / 8), random_stream);
     for (int64_t lane = i % 8; lane < 8 && i < first + n; ++lane, ++i)
       out[i - first] = UniformNumbers::scaled(numbers[size_t(lane)]);
   }
@@ -186,8 +186,8 @@ ValueId iota(GraphBuilder& g, Shape shape, int64_t dim, int64_t period) {
   if (period > 0) attrs.set("period", period);
   return g.add1(op::iota, {}, std::move(attrs));
 }
-ValueId random_uniform(GraphBuilder& g, ValueId rng, Shape shape, int64_t stream) {
-  return g.add1(op::random_uniform, {rng}, {{"shape", std::move(shape)}, {"stream", stream}});
+ValueId random_uniform(GraphBuilder& g, ValueId rng, Shape shape, int64_t random_stream) {
+  return g.add1(op::random_uniform, {rng}, {{"shape", std::move(shape)}, {kRandomStream, random_stream}});
 }
 
 }  // namespace tokamak

@@ -4,6 +4,7 @@
 #include "base/dropout_random.h"
 #include "graph/op_def.h"
 #include "ops/element_place.h"
+#include "ops/generate.h"
 
 namespace tokamak {
 
@@ -19,13 +20,13 @@ class UniformNumbers {
   template <typename Rng>
   UniformNumbers(const Attrs& attrs, const Rng& rng)
       : place_(attrs, rng), key_(step_key(int32_t(rng[0]), int32_t(rng[1]))),
-        stream_(uint64_t(attrs.get_int("stream"))), matrix_(attrs.find("matrix") != nullptr),
+        random_stream_(uint64_t(attrs.get_int(kRandomStream))), matrix_(attrs.find("matrix") != nullptr),
         rows_(matrix_ ? attrs.get_ints("matrix")[0] : 1), columns_(matrix_ ? attrs.get_ints("matrix")[1] : 1),
-        random_(key_, stream_, columns_) {}
+        random_(key_, random_stream_, columns_) {}
 
   float operator()(int64_t element) const {
     element = place_(element);
-    if (!matrix_) return scaled(dropout_numbers(key_, uint64_t(element / 8), stream_)[size_t(element % 8)]);
+    if (!matrix_) return scaled(dropout_numbers(key_, uint64_t(element / 8), random_stream_)[size_t(element % 8)]);
     int64_t row = element / columns_;
     return scaled(random_(row / rows_, row % rows_, element % columns_));
   }
@@ -33,7 +34,7 @@ class UniformNumbers {
 
  private:
   ElementPlace place_;
-  uint64_t key_, stream_;
+  uint64_t key_, random_stream_;
   bool matrix_;
   int64_t rows_, columns_;
   MatrixRandom random_;

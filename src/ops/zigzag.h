@@ -1,5 +1,5 @@
 // Where the rows of a sequence are that an axis of N ranks cuts in a zig-zag: of 2N chunks rank r has chunk r, its
-// early one, and chunk 2N - 1 - r, its late one (a cut of two mirrored blocks: graph/layout.h). One rank has the
+// early one, and chunk 2N - 1 - r, its late one (a cut of two mirrored blocks: graph/argument_spec.h). One rank has the
 // sequence as it is. Tests: tests/ops/zigzag_test.cpp.
 #pragma once
 

@@ -99,7 +99,7 @@ class Caster {
 
   void convert(const Node& node, const ChosenFormats& formats) {
     std::vector<ValueId> inputs = rewriter_.map(node.inputs);
-    if (widens_stream(node)) return rewriter_.replace(node.outputs, inputs);
+    if (widens_residual(node)) return rewriter_.replace(node.outputs, inputs);
     GraphBuilder& g = rewriter_.in_place_of(node);
     for (size_t i = 0; i < inputs.size(); ++i) inputs[i] = as(g, inputs[i], wanted(node, formats, inputs, i));
     if (follows_constants(g, node, inputs))
@@ -112,10 +112,10 @@ class Caster {
   }
 
   // The residual stream goes on in the low type in which another stage of a pipeline has given it.
-  bool widens_stream(const Node& node) const {
+  bool widens_residual(const Node& node) const {
     if (node.op != &op::cast || graph_.dtype(node.inputs[0]) != low_) return false;
     const Argument* argument = graph_.argument_of(node.inputs[0]);
-    return argument && argument->layout.role == Role::kStream;
+    return argument && argument->spec.role == Role::kResidual;
   }
 
   // What embeddings give is where the residual stream begins; norms and their gradients follow what they read.

@@ -9,7 +9,7 @@
 // ordered: a rank adds what it has of the same terms in states.
 //
 // With compile.low_residual embeddings give the low type, and so the whole residual stream and its gradient are low, as
-// in llm.c. Without it the stream is f32, as under PyTorch's autocast, and only what matmuls read is rounded.
+// in llm.c. Without it the residual stream is f32, as under PyTorch's autocast, and only what matmuls read is rounded.
 //
 //   %2 = matmul(%0, %1) : f32[8,4]        %2 = cast(%0) : bf16   %3 = cast(%1) : bf16
 //   %3, .. = layer_norm(%2, %g)      ->   %4 = matmul(%2, %3) : bf16[8,4]

@@ -31,10 +31,10 @@ Graph extract(const Graph& graph, const Part& part) {
   std::vector<bool> needed = find_needed(graph, part);
   std::vector<ValueId> map(size_t(graph.num_values()), kNoValue);
   auto add_state = [&](const StandIn& state) {
-    return out.add_argument(Argument::Kind::kState, state.name, state.type, state.layout);
+    return out.add_argument(Argument::Kind::kState, state.name, state.type, state.spec);
   };
   for (const Argument& a : graph.arguments())
-    if (needed[size_t(a.value)]) map[size_t(a.value)] = out.add_argument(a.kind, a.name, graph.type(a.value), a.layout);
+    if (needed[size_t(a.value)]) map[size_t(a.value)] = out.add_argument(a.kind, a.name, graph.type(a.value), a.spec);
   std::vector<ValueId> left;
   for (const auto& [value, state] : part.left) left.push_back(add_state(state));
   for (const auto& [value, state] : part.given)

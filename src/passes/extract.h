@@ -11,7 +11,7 @@ namespace tokamak {
 struct StandIn {
   std::string name;
   ValueType type;
-  Layout layout;
+  ArgumentSpec spec;
 };
 
 /// What the part gives, and what it is given.

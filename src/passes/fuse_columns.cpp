@@ -52,8 +52,9 @@ class ColumnFuser {
   // What another stage of a pipeline made was made by a row group, which would add it up: in its order.
   bool become_row(int column) {
     std::vector<ValueId> inputs = units_.inputs(column);
-    bool is_of_stream = std::any_of(inputs.begin(), inputs.end(), [&](ValueId v) { return units_.is_stream(v); });
-    if (!is_of_stream || group(column).rows == 1 || group(column).cols == 1 || !only_sums(group(column))) return false;
+    bool is_of_residual = std::any_of(inputs.begin(), inputs.end(), [&](ValueId v) { return units_.is_residual(v); });
+    if (!is_of_residual || group(column).rows == 1 || group(column).cols == 1 || !only_sums(group(column)))
+      return false;
     units_.become(column, op::row);
     return true;
   }

@@ -67,9 +67,9 @@ bool GroupUnits::has_readers(int u) const {
   return std::any_of(values.begin(), values.end(), [&](ValueId value) { return is_read(value); });
 }
 
-bool GroupUnits::is_stream(ValueId value) const {
+bool GroupUnits::is_residual(ValueId value) const {
   const Argument* argument = graph_.argument_of(value);
-  return argument && argument->layout.role == Role::kStream;
+  return argument && argument->spec.role == Role::kResidual;
 }
 
 double GroupUnits::last_use(ValueId value) const {

@@ -33,7 +33,7 @@ class GroupUnits {
   int producer(ValueId value) const { return producer_[size_t(value)]; }
   bool escapes(ValueId value) const { return escaping_[size_t(value)]; }
   /// Whether it came from another stage of a pipeline.
-  bool is_stream(ValueId value) const;
+  bool is_residual(ValueId value) const;
   bool is_read(ValueId value) const { return escapes(value) || !users(value).empty(); }
   bool has_readers(int u) const;
   double bytes(ValueId value) const { return double(num_bytes(graph_.type(value))); }

@@ -234,7 +234,7 @@ class Scheduler {
     take_product(product);
   }
 
-  // What it gives is sent behind a gathering of the stream, of which much comes, not in front of one.
+  // What it gives is sent behind a gathering of the residual stream, of which much comes, not in front of one.
   void take_product(int product) {
     const std::vector<int>& nodes = products_[size_t(product)];
     auto sent = std::find_if(nodes.begin(), nodes.end(), [&](int n) { return node(n).op->together; });

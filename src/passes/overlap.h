@@ -11,7 +11,7 @@
 // What may wait for what, and what must not be late:
 // - A product waits until the chain waits for a message. At most four wait at a time, as they keep their operands in
 //   memory. Of those the next one is taken that lasts long enough.
-// - What products give is sent over other axes when the stream has next been gathered, not before it.
+// - What products give is sent over other axes when the residual stream has next been gathered, not before it.
 // - What is gathered of the forward pass (keys and values of attention over axis `context`) comes one layer ahead: when
 //   the gradients of the layer above have been sent.
 // - The last gradient of all, if it is larger than a bucket, is that of a token embedding, which the backward pass has

@@ -10,8 +10,8 @@
 
 namespace tokamak {
 
-/// Along one axis: the same on all ranks, cut as Cut (graph/layout.h) says, or on each rank a term of a sum or of a
-/// maximum.
+/// Along one axis: the same on all ranks, cut as Cut (graph/argument_spec.h) says, or on each rank a term of a sum or
+/// of a maximum.
 struct Placement {
   enum class Kind : uint8_t { kWhole, kCut, kSum, kMax };
   Kind kind = Kind::kWhole;

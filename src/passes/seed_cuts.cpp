@@ -18,20 +18,20 @@ class Seeder {
   std::vector<Cut> cuts_of(const Argument& argument) {
     cuts_.clear();
     shape_ = graph_.shape(argument.value);
-    if (argument.kind == Argument::Kind::kInput || argument.layout.role == Role::kStream) {
+    if (argument.kind == Argument::Kind::kInput || argument.spec.role == Role::kResidual) {
       if (shape_.size() >= 2 && !context_.own_inputs) add(kDataAxis, 0, 1);
       if (shape_.size() >= 2) add(kContextAxis, 1, 2, true);
       return cuts_;
     }
     const Argument& parameter = parameter_of(argument);
     dims_ = int64_t(graph_.shape(parameter.value).size());
-    if (argument.layout.role != Role::kMoment || lies_as(graph_.shape(parameter.value)))
-      cut_matrix(argument.layout, parameter.layout);
+    if (argument.spec.role != Role::kMoment || lies_as(graph_.shape(parameter.value)))
+      cut_matrix(argument.spec, parameter.spec);
     bool is_whole = context_.updates_whole && context_.updates_whole(parameter);
-    if (is_term(argument.layout, is_whole))
+    if (is_term(argument.spec, is_whole))
       cuts_.push_back({.axis = kDataAxis, .size = mesh_.size(kDataAxis), .term = true});
     is_whole |= is_of_rows_or_columns(argument, graph_.shape(parameter.value));
-    if (is_cut_by_zero(argument.layout.role) && !is_whole) add_somewhere(kDataAxis), add_somewhere(kContextAxis);
+    if (is_cut_by_zero(argument.spec.role) && !is_whole) add_somewhere(kDataAxis), add_somewhere(kContextAxis);
     return cuts_;
   }
 
@@ -46,17 +46,17 @@ class Seeder {
 
   // What is kept of a matrix's rows or columns: little, of which an update reads all.
   bool is_of_rows_or_columns(const Argument& argument, const Shape& parameter) const {
-    return argument.layout.role == Role::kMoment && shape_.size() < parameter.size();
+    return argument.spec.role == Role::kMoment && shape_.size() < parameter.size();
   }
 
   // The one that a state belongs to; of no state, itself.
   const Argument& parameter_of(const Argument& state) const {
     for (const Argument& argument : graph_.arguments())
-      if (argument.name == state.layout.of) return argument;
+      if (argument.name == state.spec.of) return argument;
     return state;
   }
 
-  void cut_matrix(const Layout& layout, const Layout& of_parameter) {
+  void cut_matrix(const ArgumentSpec& spec, const ArgumentSpec& of_parameter) {
     switch (of_parameter.role) {
       case Role::kEmbedding:
       case Role::kClassifier: add(kTensorAxis, 0, 1); break;
@@ -71,7 +71,7 @@ class Seeder {
       case Role::kCache:
         if (shape_.size() < 2) break;  // what text goes on from
         [[fallthrough]];
-      case Role::kColumnBias: add(kTensorAxis, int64_t(shape_.size()) - 1, layout.blocks); break;
+      case Role::kColumnBias: add(kTensorAxis, int64_t(shape_.size()) - 1, spec.blocks); break;
       default: break;
     }
   }
@@ -84,8 +84,8 @@ class Seeder {
 
   // What a rank has added up of a parameter's gradients, for the update to add to the others'. With slots the graph
   // says where ranks' sums are added.
-  bool is_term(const Layout& layout, bool is_whole) const {
-    return layout.role == Role::kGradientSum && !layout.of.empty() && context_.slots == 1 &&
+  bool is_term(const ArgumentSpec& spec, bool is_whole) const {
+    return spec.role == Role::kGradientSum && !spec.of.empty() && context_.slots == 1 &&
            (context_.zero <= 1 || is_whole) && mesh_.size(kDataAxis) > 1;
   }
 
@@ -133,7 +133,7 @@ int64_t undivided_parts(const Graph& graph, const Argument& parameter, const Pas
   int64_t ranks = context.mesh.size(kDataAxis) * context.mesh.size(kContextAxis);
   bool is_whole = context.updates_whole && context.updates_whole(parameter);
   const Shape& shape = graph.shape(parameter.value);
-  bool has_blocks = shape.size() == 1 && parameter.layout.blocks > 1;
+  bool has_blocks = shape.size() == 1 && parameter.spec.blocks > 1;
   bool cuts_parameters = context.zero >= 3 || context.gathers_once;
   if (!cuts_parameters || ranks == 1 || context.slots > 1 || is_whole || shape.empty() || has_blocks) return 1;
   for (const Cut& cut : Seeder(graph, context).cuts_of(parameter)) {
@@ -143,7 +143,7 @@ int64_t undivided_parts(const Graph& graph, const Argument& parameter, const Pas
   return ranks == 1 ? 1 : context.mesh.size(kDataAxis) * context.mesh.size(kContextAxis);
 }
 
-std::map<ValueId, std::vector<Cut>> seed_stream(const Graph& graph, const Mesh& mesh, bool own_inputs) {
+std::map<ValueId, std::vector<Cut>> seed_residual(const Graph& graph, const Mesh& mesh, bool own_inputs) {
   std::map<ValueId, std::vector<Cut>> cuts;
   int64_t size = mesh.size(kTensorAxis);
   if (size == 1) return cuts;
@@ -152,7 +152,7 @@ std::map<ValueId, std::vector<Cut>> seed_stream(const Graph& graph, const Mesh& 
     for (ValueId input : node.inputs) {
       const Argument* argument = graph.argument_of(input);
       if (!argument || node.phase != Phase::kForward) continue;
-      Role role = argument->layout.role;
+      Role role = argument->spec.role;
       const Shape& shape = graph.shape(node.outputs[0]);
       if ((role != Role::kRow && role != Role::kEmbedding) || shape.size() < 3) continue;
       auto time = int64_t(shape.size()) - 2;

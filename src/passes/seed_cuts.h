@@ -1,5 +1,5 @@
 // Which arguments of a step are cut over a mesh, and where: docs/parallel.md has the table. It is a function of their
-// layouts and the mesh alone, so that all programs of a run agree. Tests: tests/passes/seed_cuts_test.cpp.
+// specs and the mesh alone, so that all programs of a run agree. Tests: tests/passes/seed_cuts_test.cpp.
 #pragma once
 
 #include "passes/pass.h"
@@ -23,7 +23,7 @@ int64_t undivided_parts(const Graph& graph, const Argument& parameter, const Pas
 /// What the blocks of a model add up (B, T, C), each as what is still to be summed over tensor: cut over that axis as
 /// well, so that between the blocks no rank has all of it. Along B, whose parts lie side by side in memory; along T
 /// where the axis, with data, does not divide B.
-std::map<ValueId, std::vector<Cut>> seed_stream(const Graph& graph, const Mesh& mesh, bool own_inputs = false);
+std::map<ValueId, std::vector<Cut>> seed_residual(const Graph& graph, const Mesh& mesh, bool own_inputs = false);
 
 /// Whether parameters that the axis cuts are meant to stay so. Those that the others cut are gathered where they are
 /// used.

@@ -51,15 +51,15 @@ class Sharder {
  private:
   void add_argument(const Argument& argument, const ArgumentCuts& cuts) {
     auto cut = cuts.find(argument.value);
-    Layout layout = argument.layout;
-    if (cut != cuts.end()) layout.cuts = cut->second;
+    ArgumentSpec spec = argument.spec;
+    if (cut != cuts.end()) spec.cuts = cut->second;
     ValueType type = whole_.type(argument.value);
-    if (!can_cut(type.shape, layout.cuts))
+    if (!can_cut(type.shape, spec.cuts))
       user_error("[shard] expected cuts that divide '{}' of {}, got \"{}\"", argument.name, to_string(type.shape),
-                 print_cuts(layout.cuts));
-    type.shape = part_shape(type.shape, layout.cuts);
-    Placements at = placements_of(layout.cuts, mesh_);
-    given_[argument.value] = {to_.add_argument(argument.kind, argument.name, type, layout), at};
+                 print_cuts(spec.cuts));
+    type.shape = part_shape(type.shape, spec.cuts);
+    Placements at = placements_of(spec.cuts, mesh_);
+    given_[argument.value] = {to_.add_argument(argument.kind, argument.name, type, spec), at};
     shares_.set(argument.value, {given_[argument.value]});
   }
 
@@ -384,7 +384,7 @@ Graph shard_graph(const Graph& graph, const Mesh& mesh, const ArgumentCuts& cuts
 bool shard(Graph& graph, const PassContext& context) {
   graph = with_rows_where_read(graph);
   ArgumentCuts cuts = seed_cuts(graph, context);
-  SumCuts sums = context.sequence ? seed_stream(graph, context.mesh, context.own_inputs) : SumCuts{};
+  SumCuts sums = context.sequence ? seed_residual(graph, context.mesh, context.own_inputs) : SumCuts{};
   graph = shard_graph(graph, context.mesh, cuts, sums, context.slots > 1, context.gathers_once);
   eliminate_common_subexpressions(graph, context);  // what says where parts are
   eliminate_dead_code(graph, context);              // wholes of which no rank needs more than a part

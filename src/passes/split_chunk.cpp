@@ -47,13 +47,13 @@ class Splitter {
  private:
   static constexpr int kNobody = -1;
 
-  // Values that depend on the micro-batch and on parameters: what comes in as the stream does.
+  // Values that depend on the micro-batch and on parameters: what comes in as the residual stream does.
   void find_activations() {
     std::vector<bool> moves(size_t(graph_.num_values()), false), weighs(moves);
     for (const Argument& a : graph_.arguments()) {
-      moves[size_t(a.value)] = a.kind == Argument::Kind::kInput || a.layout.role == Role::kStream;
+      moves[size_t(a.value)] = a.kind == Argument::Kind::kInput || a.spec.role == Role::kResidual;
       weighs[size_t(a.value)] =
-          a.kind == Argument::Kind::kParameter || a.layout.role == Role::kWeights || a.layout.role == Role::kStream;
+          a.kind == Argument::Kind::kParameter || a.spec.role == Role::kWeights || a.spec.role == Role::kResidual;
     }
     for (const Node& node : graph_.nodes())
       for (ValueId output : node.outputs)
@@ -68,8 +68,8 @@ class Splitter {
 
   // What it is made of is at hand where the backward pass begins.
   bool is_loss_sum(ValueId argument) const {
-    const Layout& layout = graph_.argument_of(argument)->layout;
-    return layout.role == Role::kGradientSum && layout.of.empty();
+    const ArgumentSpec& spec = graph_.argument_of(argument)->spec;
+    return spec.role == Role::kGradientSum && spec.of.empty();
   }
 
   template <typename Belongs>

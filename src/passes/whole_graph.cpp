@@ -14,7 +14,7 @@ WholeGraph::WholeGraph(const Graph& graph)
       updated_(users_.size(), false), kept_for_sum_(users_.size(), false), may_be_added_on_(users_.size(), false) {
   for (const Update& update : graph_.updates()) {
     updated_[size_t(update.value)] = true;
-    kept_for_sum_[size_t(update.value)] = graph_.argument_of(update.target)->layout.role == Role::kGradientSum;
+    kept_for_sum_[size_t(update.value)] = graph_.argument_of(update.target)->spec.role == Role::kGradientSum;
   }
   std::vector<bool> is_linear;  // by node
   for (const Node& node : graph_.nodes()) {

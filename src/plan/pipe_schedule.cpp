@@ -118,7 +118,7 @@ bool PipeSchedule::splits_backward(int64_t chunk) const {
   return std::any_of(own.begin(), own.end(), [](const PipeAction& a) { return a.kind == Kind::kBackwardInput; });
 }
 
-int64_t PipeSchedule::slots(int64_t stage, const PipeAction& first, const PipeAction& last) const {
+int64_t PipeSchedule::in_flight(int64_t stage, const PipeAction& first, const PipeAction& last) const {
   int64_t now = 0, most = 0;
   auto is = [](const PipeAction& a, const PipeAction& b) { return a.kind == b.kind && a.chunk == b.chunk; };
   for (const PipeAction& action : actions[size_t(stage)]) {

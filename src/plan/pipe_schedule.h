@@ -52,10 +52,10 @@ struct PipeSchedule {
   bool splits_backward(int64_t chunk) const;
   /// Whether the input of this chunk comes from another stage.
   bool is_sent(int64_t chunk) const { return chunk > 0 && stage_of(chunk - 1) != stage_of(chunk); }
-  /// The most micro-batches that have begun action `first` of a stage and not ended `last`: so many slots has a buffer
-  /// that the one writes and the other is the last to read, and micro-batch m has slot m % slots. (Of micro_batch in
-  /// them nothing is read.)
-  int64_t slots(int64_t stage, const PipeAction& first, const PipeAction& last) const;
+  /// The most micro-batches that have begun action `first` of a stage and not ended `last`: so many buffers has a state
+  /// that the one writes and the other is the last to read, and micro-batch m has number m % buffers. (Of micro_batch
+  /// in them nothing is read.)
+  int64_t in_flight(int64_t stage, const PipeAction& first, const PipeAction& last) const;
 };
 
 /// `name` is one of kPipeSchedules (config/mesh_config.h). `interleave` chunks a stage; more than one, and
@@ -67,7 +67,8 @@ PipeSchedule make_pipe_schedule(std::string_view name, int64_t stages, int64_t i
 /// The same without transfers: enough to tell what stages hold and when they work (plan/pipe_timeline.h).
 PipeSchedule make_pipe_actions(std::string_view name, int64_t stages, int64_t interleave, int64_t micro_batches);
 
-/// What of it goes forward, in the same order: it takes no more slots than all of it does, also of fewer micro-batches.
+/// What of it goes forward, in the same order: it takes no more buffers than all of it does, also of fewer
+/// micro-batches.
 PipeSchedule forward_part(PipeSchedule schedule);
 
 }  // namespace tokamak

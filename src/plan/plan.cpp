@@ -31,8 +31,8 @@ void price_launches(Plan& plan, const Platform& platform) {
   }
 }
 
-void place_values(Plan& plan, const StreamSchedule& schedule) {
-  StorageMap storage = map_storage(plan.graph, schedule);
+void place_values(Plan& plan, const StreamAssignment& assignment) {
+  StorageMap storage = map_storage(plan.graph, assignment);
   std::vector<std::vector<int>> rows = find_neighbours(plan.graph, storage);
   plan.blocks = std::move(storage.blocks);
   plan.copies = std::move(storage.copies);
@@ -62,10 +62,10 @@ Plan make_plan(Graph graph, const Platform& platform, int streams) {
   plan.graph = separate_updates(std::move(graph));
   price_launches(plan, platform);
   StreamChoice choice{.side = streams > 1, .communication = platform.target.streams > 1};
-  StreamSchedule schedule = schedule_streams(plan.graph, plan.launches, choice);
-  place_values(plan, schedule);
+  StreamAssignment assignment = assign_streams(plan.graph, plan.launches, choice);
+  place_values(plan, assignment);
   count_arguments(plan);
-  order_streams(plan, schedule);
+  order_streams(plan, assignment);
   verify_streams(plan);
   count_scratch(plan, *platform.kernels);
   plan.seconds = end_of_timeline(simulate(plan));

@@ -14,8 +14,8 @@ bool is_view(const Node& node) { return node.op->fusion == Fusion::kView; }
 
 class StorageMapper {
  public:
-  StorageMapper(const Graph& graph, const StreamSchedule& schedule)
-      : graph_(graph), schedule_(schedule), roots_(find_roots(graph)), last_use_(roots_.size(), -1),
+  StorageMapper(const Graph& graph, const StreamAssignment& assignment)
+      : graph_(graph), assignment_(assignment), roots_(find_roots(graph)), last_use_(roots_.size(), -1),
         beside_(roots_.size(), -1), target_of_(roots_.size(), kNoValue) {
     map_.block_of.assign(roots_.size(), -1);
     map_.argument_of.assign(roots_.size(), kNoValue);
@@ -53,7 +53,7 @@ class StorageMapper {
 
   void use(ValueId value, int n) {
     last_use_[size_t(value)] = n;
-    if (schedule_.stream[size_t(n)] != 0) beside_[size_t(value)] = std::max(beside_[size_t(value)], done(n));
+    if (assignment_.stream[size_t(n)] != 0) beside_[size_t(value)] = std::max(beside_[size_t(value)], done(n));
   }
 
   // With what node the last of those that write and read the output of node n is done.
@@ -61,7 +61,7 @@ class StorageMapper {
     return std::max({done(n), last_use_[size_t(output)], beside_[size_t(output)]});
   }
 
-  int done(int n) const { return schedule_.done[size_t(n)]; }
+  int done(int n) const { return assignment_.done[size_t(n)]; }
 
   void place_outputs(int n) {
     const Node& node = graph_.nodes()[size_t(n)];
@@ -108,7 +108,7 @@ class StorageMapper {
   // By a launch of another stream that is not done when node n of stream 0 runs. Waiting for it would be right, but
   // slow.
   bool may_be_read_beside(ValueId value, int n) const {
-    return schedule_.stream[size_t(n)] == 0 && beside_[size_t(value)] >= n;
+    return assignment_.stream[size_t(n)] == 0 && beside_[size_t(value)] >= n;
   }
 
   // Every operand of the node that shows the bytes of `dying` must allow it, not only one.
@@ -119,7 +119,7 @@ class StorageMapper {
   }
 
   const Graph& graph_;
-  const StreamSchedule& schedule_;
+  const StreamAssignment& assignment_;
   std::vector<ValueId> roots_;
   std::vector<int> last_use_;       // by root
   std::vector<int> beside_;         // by root: with what node its readers on other streams than 0 are done
@@ -208,8 +208,8 @@ std::vector<ValueId> find_roots(const Graph& graph) {
   return roots;
 }
 
-StorageMap map_storage(const Graph& graph, const StreamSchedule& schedule) {
-  return StorageMapper(graph, schedule).run();
+StorageMap map_storage(const Graph& graph, const StreamAssignment& assignment) {
+  return StorageMapper(graph, assignment).run();
 }
 
 Graph separate_updates(Graph graph) {

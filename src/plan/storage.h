@@ -16,7 +16,7 @@ struct StorageMap {
   std::vector<CopyBack> copies;
 };
 
-StorageMap map_storage(const Graph& graph, const StreamSchedule& schedule);
+StorageMap map_storage(const Graph& graph, const StreamAssignment& assignment);
 
 /// For every value the one whose bytes it shows: itself, or for a view what its input shows.
 std::vector<ValueId> find_roots(const Graph& graph);

@@ -140,10 +140,10 @@ void verify_waits(const Plan& plan, int i) {
 
 }  // namespace
 
-void order_streams(Plan& plan, const StreamSchedule& schedule) {
-  plan.streams = schedule.streams;
+void order_streams(Plan& plan, const StreamAssignment& assignment) {
+  plan.streams = assignment.streams;
   for (Launch& launch : plan.launches) {
-    launch.stream = schedule.stream[size_t(launch.node)];
+    launch.stream = assignment.stream[size_t(launch.node)];
     launch.after.clear();
     launch.after_last_run.clear();
   }

@@ -12,7 +12,7 @@ namespace tokamak {
 /// before it on other streams that it conflicts with, but for what follows from other waits and from the order of each
 /// stream. Of a stream that reaches into the next run, the first launch of each other stream that conflicts with any of
 /// its launches waits for all of them.
-void order_streams(Plan& plan, const StreamSchedule& schedule);
+void order_streams(Plan& plan, const StreamAssignment& assignment);
 
 /// Throws InternalError unless waits go from later launches to earlier ones of other streams and order any two that
 /// conflict, and unless what may reach into the next run leaves alone what is touched between runs: inputs, results

@@ -79,36 +79,37 @@ class Chooser {
 // Finds with which node of stream 0 each launch beside it is done.
 class Pacer {
  public:
-  Pacer(const Graph& graph, const std::vector<Launch>& launches, StreamSchedule& schedule)
-      : graph_(graph), launches_(launches), schedule_(schedule), roots_(find_roots(graph)), spans_(run_clock()) {}
+  Pacer(const Graph& graph, const std::vector<Launch>& launches, StreamAssignment& assignment)
+      : graph_(graph), launches_(launches), assignment_(assignment), roots_(find_roots(graph)), spans_(run_clock()) {}
 
   // Backwards: what comes before a launch on its stream, and what made its operands, is done when it is.
   void run() {
     double late = 0;
     for (const Span& span : spans_) late = std::max(late, kLate * span.end);
-    std::vector<int> next(schedule_.streams.size(), int(graph_.nodes().size()));
+    std::vector<int> next(assignment_.streams.size(), int(graph_.nodes().size()));
     for (size_t i = launches_.size(); i-- > 0;) {
       int node = launches_[i].node;
-      int& done = schedule_.done[size_t(node)];
+      int& done = assignment_.done[size_t(node)];
       if (size_t stream = stream_of(node)) {
         bool meets_others = graph_.nodes()[size_t(node)].op->together;
         done = std::min({done, next[stream], first_of_stream_0(i, spans_[i].end + (meets_others ? late : 0))});
         next[stream] = done;
       }
       for (int producer : producers(node))
-        if (stream_of(producer)) schedule_.done[size_t(producer)] = std::min(schedule_.done[size_t(producer)], done);
+        if (stream_of(producer))
+          assignment_.done[size_t(producer)] = std::min(assignment_.done[size_t(producer)], done);
     }
   }
 
  private:
-  size_t stream_of(int node) const { return size_t(schedule_.stream[size_t(node)]); }
+  size_t stream_of(int node) const { return size_t(assignment_.stream[size_t(node)]); }
 
   std::vector<int> producers(int node) const { return find_producers(graph_, roots_, node); }
 
   // By launch.
   std::vector<Span> run_clock() const {
     std::vector<int> resources, task(graph_.nodes().size(), -1);
-    for (const PlannedStream& stream : schedule_.streams) resources.push_back(stream.resource);
+    for (const PlannedStream& stream : assignment_.streams) resources.push_back(stream.resource);
     StreamClock clock(resources);
     for (const Launch& launch : launches_) {
       std::vector<int> after = producers(launch.node);
@@ -128,17 +129,17 @@ class Pacer {
 
   const Graph& graph_;
   const std::vector<Launch>& launches_;
-  StreamSchedule& schedule_;
+  StreamAssignment& assignment_;
   std::vector<ValueId> roots_;
   std::vector<Span> spans_;  // by launch
 };
 
 }  // namespace
 
-StreamSchedule schedule_streams(const Graph& graph, const std::vector<Launch>& launches, StreamChoice choice) {
-  StreamSchedule schedule{
+StreamAssignment assign_streams(const Graph& graph, const std::vector<Launch>& launches, StreamChoice choice) {
+  StreamAssignment assignment{
       {{"compute"}}, std::vector<int>(graph.nodes().size(), 0), std::vector<int>(graph.nodes().size())};
-  std::iota(schedule.done.begin(), schedule.done.end(), 0);
+  std::iota(assignment.done.begin(), assignment.done.end(), 0);
   std::vector<Lane> lanes = Chooser(graph, choice).run();
   const std::pair<Lane, PlannedStream> beside[] = {{Lane::kSide, {"side"}},
                                                    {Lane::kCommunication, {.name = "communication", .resource = 1}}};
@@ -146,13 +147,13 @@ StreamSchedule schedule_streams(const Graph& graph, const std::vector<Launch>& l
     if (std::count(lanes.begin(), lanes.end(), lane) == 0) continue;
     for (size_t n = 0; n < lanes.size(); ++n)
       if (lanes[n] == lane) {
-        schedule.stream[n] = int(schedule.streams.size());
-        schedule.done[n] = int(lanes.size());
+        assignment.stream[n] = int(assignment.streams.size());
+        assignment.done[n] = int(lanes.size());
       }
-    schedule.streams.push_back(stream);
+    assignment.streams.push_back(stream);
   }
-  if (schedule.streams.size() > 1) Pacer(graph, launches, schedule).run();
-  return schedule;
+  if (assignment.streams.size() > 1) Pacer(graph, launches, assignment).run();
+  return assignment;
 }
 
 }  // namespace tokamak

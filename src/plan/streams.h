@@ -7,7 +7,7 @@
 
 namespace tokamak {
 
-struct StreamSchedule {
+struct StreamAssignment {
   std::vector<PlannedStream> streams;
   std::vector<int> stream;  // by node: index into streams
   std::vector<int> done;    // by node: node of stream 0 with which it is taken to be done; on stream 0: itself
@@ -25,6 +25,6 @@ struct StreamChoice {
 /// Operands of launches beside stream 0 stay in place until those should be done by the clock of the streams, on which
 /// each waits for what makes its operands, and for a collective 2% of the run longer; or until stream 0 reads what they
 /// made.
-StreamSchedule schedule_streams(const Graph& graph, const std::vector<Launch>& launches, StreamChoice choice);
+StreamAssignment assign_streams(const Graph& graph, const std::vector<Launch>& launches, StreamChoice choice);
 
 }  // namespace tokamak

@@ -24,8 +24,8 @@ constexpr size_t kAhead = 8;
 ValueType stored_type(const Graph& graph, const Argument& a, const TensorStore* store, int64_t rows) {
   ValueType type = store ? store->type(a.name) : graph.type(a.value);
   if (store)
-    type.shape = whole_shape(type.shape, store->layout(a.name).cuts);
-  else if (a.layout.role == Role::kEmbedding || a.layout.role == Role::kClassifier)
+    type.shape = whole_shape(type.shape, store->spec(a.name).cuts);
+  else if (a.spec.role == Role::kEmbedding || a.spec.role == Role::kClassifier)
     type.shape[0] = (type.shape[0] + rows - 1) / rows * rows;
   return type;
 }
@@ -33,14 +33,14 @@ ValueType stored_type(const Graph& graph, const Argument& a, const TensorStore* 
 Graph as_stored(const Graph& graph, const TensorStore* store, int64_t rows) {
   std::map<ValueId, ValueType> types;
   for (const Argument& a : graph.arguments())
-    if (is_parameter(a.layout.role)) types[a.value] = stored_type(graph, a, store, rows);
+    if (is_parameter(a.spec.role)) types[a.value] = stored_type(graph, a, store, rows);
   Rewriter rewriter(graph, types);
   for (const Node& node : graph.nodes()) rewriter.copy(node);
   return rewriter.finish();
 }
 
 bool is_shared(const Graph& graph, const Argument& argument, const TensorStore* trained) {
-  return trained && is_parameter(argument.layout.role) && trained->type(argument.name) == graph.type(argument.value);
+  return trained && is_parameter(argument.spec.role) && trained->type(argument.name) == graph.type(argument.value);
 }
 
 int64_t bytes_beside(const TensorStore* trained, const Plan& prefill, const Plan& decode) {
@@ -115,7 +115,7 @@ void Generator::prepare_cast() {
   std::vector<ValueId> from;
   DType to = DType::kF32;
   for (const std::string& name : trained_->names()) {
-    if (!is_parameter(trained_->layout(name).role) || store_.data(name) == trained_->data(name)) continue;
+    if (!is_parameter(trained_->spec(name).role) || store_.data(name) == trained_->data(name)) continue;
     from.push_back(g.input(name, trained_->type(name)));
     to = store_.type(name).dtype;
     cast_inputs_.push_back(trained_->data(name));

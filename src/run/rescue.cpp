@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::chrono::seconds kPatience{5};
 
-bool is_kept(const TensorStore& store, const std::string& name) { return !is_scratch(store.layout(name).role); }
+bool is_kept(const TensorStore& store, const std::string& name) { return !is_scratch(store.spec(name).role); }
 
 // Null: another process holds it for longer than one takes to save.
 std::unique_ptr<RunFolder> lock_folder(const fs::path& out) {
@@ -47,7 +47,7 @@ void add_missing(const fs::path& file, const std::deque<StepMetrics>& recent, in
 
 bool has_whole_state(const TensorStore& store) {
   return std::all_of(store.names().begin(), store.names().end(), [&](const std::string& name) {
-    return !is_kept(store, name) || (store.is_here(name) && store.layout(name).cuts.empty());
+    return !is_kept(store, name) || (store.is_here(name) && store.spec(name).cuts.empty());
   });
 }
 

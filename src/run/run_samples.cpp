@@ -13,8 +13,8 @@ namespace {
 bool cuts_parameters(const TensorStore& store) {
   auto is_over_others = [](const Cut& cut) { return !keeps_parameters_cut(cut.axis); };
   return std::any_of(store.names().begin(), store.names().end(), [&](const std::string& name) {
-    const std::vector<Cut>& cuts = store.layout(name).cuts;
-    return is_parameter(store.layout(name).role) &&
+    const std::vector<Cut>& cuts = store.spec(name).cuts;
+    return is_parameter(store.spec(name).role) &&
            (!store.is_here(name) || std::any_of(cuts.begin(), cuts.end(), is_over_others));
   });
 }

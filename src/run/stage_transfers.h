@@ -27,17 +27,17 @@ class StageTransfers {
   void wait_for_all();
 
  private:
-  using Slot = std::pair<std::string, int64_t>;
-  Slot slot_of(const std::string& state, int64_t micro_batch) const;
-  void wait_for(const Slot& slot);
+  using Buffer = std::pair<std::string, int64_t>;
+  Buffer buffer_of(const std::string& state, int64_t micro_batch) const;
+  void wait_for(const Buffer& buffer);
 
   const MeshRanks* ranks_;
   Backend& backend_;
   const TensorStore& store_;
   WorkObserver* observer_ = nullptr;
   std::unique_ptr<StreamEvent> begin_;
-  std::map<Slot, std::unique_ptr<StreamEvent>> done_;  // of each slot that was ever sent or received, the last time
-  std::set<Slot> under_way_;
+  std::map<Buffer, std::unique_ptr<StreamEvent>> done_;  // of each buffer that was ever sent or received, the last time
+  std::set<Buffer> under_way_;
 };
 
 }  // namespace tokamak

@@ -8,17 +8,17 @@ namespace tokamak {
 namespace {
 
 // States of which micro-batches have their own are made before a program asks for one.
-void make_slots(const CompiledStep& step, TensorStore& store) {
+void make_buffers(const CompiledStep& step, TensorStore& store) {
   std::vector<StoredTensor> tensors;
   std::set<std::string_view> known;  // several programs have one
   for (const CompiledGraph& program : step.programs)
     for (const Argument& argument : program.plan.graph.arguments()) {
       if (argument.kind == Argument::Kind::kInput || !known.insert(argument.name).second) continue;
       const ValueType& type = program.plan.graph.type(argument.value);
-      if (auto slots = step.slots.find(argument.name); slots != step.slots.end())
-        tensors.push_back({argument.name, type, argument.layout, slots->second});
+      if (auto buffers = step.buffers.find(argument.name); buffers != step.buffers.end())
+        tensors.push_back({argument.name, type, argument.spec, buffers->second});
       if (auto odd = step.odd_states.find(argument.name); odd != step.odd_states.end())
-        tensors.push_back({odd->second, type, argument.layout});
+        tensors.push_back({odd->second, type, argument.spec});
     }
   store.make(tensors);
 }
@@ -26,11 +26,11 @@ void make_slots(const CompiledStep& step, TensorStore& store) {
 }  // namespace
 
 StepRunner::StepRunner(const CompiledStep& step, Backend& backend, TensorStore& store, const RunnerOptions& options)
-    : schedule_(step.schedule), arena_bytes_(step.largest().plan.arena_bytes),
+    : runs_(step.runs), arena_bytes_(step.largest().plan.arena_bytes),
       arena_(options.lender && options.lender->arena_bytes_ >= arena_bytes_ ? options.lender->arena_
                                                                             : backend.allocate(arena_bytes_)),
       transfers_(options.ranks, backend, store) {
-  make_slots(step, store);
+  make_buffers(step, store);
   for (const CompiledGraph& program : step.programs)
     programs_.push_back(std::make_unique<Program>(
         program.plan, backend, store,
@@ -44,7 +44,7 @@ void StepRunner::observe(WorkObserver* observer) {
 }
 
 void StepRunner::run(const Before& set_inputs, const After& read, int64_t micro_batches) {
-  for (const ScheduledRun& run : schedule_) {
+  for (const ProgramRun& run : runs_) {
     if (run.micro_batch >= micro_batches) continue;
     if (run.transfer) {
       transfers_.start(*run.transfer, run.micro_batch);

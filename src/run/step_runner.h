@@ -23,8 +23,8 @@ class StepRunner {
 
   using Before = std::function<void(Program& program, int64_t micro_batch)>;  // micro_batch < 0: of none
   using After = std::function<void(const Program& program)>;
-  /// The schedule, of its first micro-batches alone where it is asked for fewer than it has. `set_inputs` comes before
-  /// each run of a program, `read` after it.
+  /// All runs of the step, or those of its first micro-batches alone where it is asked for fewer than it has.
+  /// `set_inputs` comes before each run of a program, `read` after it.
   void run(const Before& set_inputs, const After& read, int64_t micro_batches = std::numeric_limits<int64_t>::max());
 
   /// As Program::observe: of all that runs, transfers between stages as well.
@@ -34,7 +34,7 @@ class StepRunner {
   const std::vector<std::unique_ptr<Program>>& programs() const { return programs_; }
 
  private:
-  std::vector<ScheduledRun> schedule_;
+  std::vector<ProgramRun> runs_;
   int64_t arena_bytes_;
   std::shared_ptr<Memory> arena_;
   std::vector<std::unique_ptr<Program>> programs_;

@@ -67,8 +67,8 @@ TEST(BlockCosts, OfAPipelineHaveThreeStages) {
   auto stage = [&](size_t number) { return blocks.at({.blocks = 2, .stage = number}, h200()); };
   EXPECT_GT(stage(0).kept.weights, stage(1).kept.weights);
   EXPECT_GT(stage(2).kept.weights, stage(1).kept.weights);
-  EXPECT_FALSE(stage(1).slots.empty());
-  EXPECT_GT(stage(1).stream, 0);
+  EXPECT_FALSE(stage(1).of_micro_batch.empty());
+  EXPECT_GT(stage(1).residual, 0);
   EXPECT_TRUE(
       blocks.at({.blocks = 2, .stage = 1, .splits_backward = true}, h200()).programs.contains("backward_weight"));
 }

@@ -187,7 +187,7 @@ void expect_close(std::span<const Case> cases) {
     ParallelLayout layout{.mesh = c.mesh, .micro_batch = c.micro_batch, .micro_batches = c.micro_batches};
     Platform platform = platform_of(cluster);
     Estimate told = estimate(config, layout, cluster, platform);
-    ExactPlan exact = compile_layout(config, told.layout, cluster, platform);
+    CompiledLayout exact = compile_layout(config, told.layout, cluster, platform);
     std::string what = fmt::format("{} on {}: {}", c.model, c.cluster, describe(told.layout));
     EXPECT_NEAR(told.time.total() / exact.seconds, 1, c.close) << what;
     EXPECT_NEAR(told.memory.total() / exact.bytes, 1, c.close) << what;
@@ -229,7 +229,7 @@ TEST(Estimate, KnowsWhatTheCompilerKnows) {
     ParallelLayout changed = layout;
     change(config, changed.mesh);
     Estimate one = estimate(config, changed, cluster, platform);
-    ExactPlan exact = compile_layout(config, changed, cluster, platform);
+    CompiledLayout exact = compile_layout(config, changed, cluster, platform);
     EXPECT_NEAR(one.time.total() / exact.seconds, 1, 0.02);
     EXPECT_NEAR(one.memory.total() / exact.bytes, 1, 0.02);
     return one;

@@ -39,7 +39,7 @@ TEST_F(Exact, WhatIsTooMuchIsCompiledWithASmallerBudget) {
   layout.mesh.slots = 1;
   double whole = compile_layout(config_, layout, cluster, platform(cluster)).bytes;
   cluster.gpu.memory_bytes.value = 0.8 * whole;
-  std::optional<ExactPlan> plan = compile_within_memory(config_, layout, cluster, platform(cluster));
+  std::optional<CompiledLayout> plan = compile_within_memory(config_, layout, cluster, platform(cluster));
   ASSERT_TRUE(plan);
   EXPECT_LE(plan->bytes, cluster.gpu.memory_bytes.value);
   EXPECT_GT(layout.budget_gib, 0);

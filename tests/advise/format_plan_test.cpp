@@ -21,7 +21,7 @@ TrainingPlan make_small_plan() {
   plan.layout_changes = layout_changes(plan.request, found[0]);
   plan.limit = limit_of(plan.cluster_changes, found[0]);
   for (size_t i = 0; i < 3; ++i) plan.layouts.push_back({found[i], {}});
-  plan.layouts[0].exact = ExactPlan{.seconds = 8.5, .exposed = 0.125, .bytes = 128.0 * (1 << 30)};
+  plan.layouts[0].exact = CompiledLayout{.seconds = 8.5, .exposed = 0.125, .bytes = 128.0 * (1 << 30)};
   return plan;
 }
 
@@ -82,7 +82,7 @@ TEST(FormatPlan, TellsWhatIsNotCompiledWhole) {
   TrainingPlan plan = small_plan();
   EXPECT_NE(format_plan(plan).find("not compiled whole: composed of a few compiled blocks"), std::string::npos);
   EXPECT_EQ(format_plan(plan).find("(not compiled):"), std::string::npos) << "the best one is compiled";
-  for (PlannedLayout& layout : plan.layouts) layout.exact = ExactPlan{.seconds = 8.5, .bytes = 128.0 * (1 << 30)};
+  for (PlannedLayout& layout : plan.layouts) layout.exact = CompiledLayout{.seconds = 8.5, .bytes = 128.0 * (1 << 30)};
   EXPECT_EQ(format_plan(plan).find("not compiled"), std::string::npos);
   for (PlannedLayout& layout : plan.layouts) layout.exact.reset();
   EXPECT_NE(format_plan(plan).find("(not compiled): "), std::string::npos);
@@ -112,7 +112,7 @@ TEST(FormatPlan, RecommendsWhatLeavesMemoryForLittle) {
   auto layout = [&](double seconds, double share) {
     PlannedLayout one;
     one.estimate.layout.mesh.data = 4;
-    one.exact = ExactPlan{.seconds = seconds, .bytes = share * usable_bytes(cluster, one.estimate.layout.mesh)};
+    one.exact = CompiledLayout{.seconds = seconds, .bytes = share * usable_bytes(cluster, one.estimate.layout.mesh)};
     return one;
   };
   std::vector<PlannedLayout> layouts = {layout(1, 0.99), layout(1.002, 0.97), layout(1.005, 0.5)};

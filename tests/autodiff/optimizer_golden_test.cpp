@@ -56,12 +56,12 @@ void expect_pytorchs_steps(const std::string& name, const json& golden, bool tra
   GraphBuilder g(graph);
   Shape shape = golden["shape"].get<std::vector<int64_t>>();
   ValueType type{DType::kF32, transposed ? Shape{shape[1], shape[0]} : shape};
-  Layout layout{.role = shape.size() == 1 ? Role::kVector : Role::kColumn,
-                .global = type.shape,
-                .blocks = golden["blocks"],
-                .cuts = {},
-                .transposed = transposed};
-  ValueId parameter = graph.add_argument(Argument::Kind::kParameter, "w", type, layout);
+  ArgumentSpec spec{.role = shape.size() == 1 ? Role::kVector : Role::kColumn,
+                    .global = type.shape,
+                    .blocks = golden["blocks"],
+                    .cuts = {},
+                    .transposed = transposed};
+  ValueId parameter = graph.add_argument(Argument::Kind::kParameter, "w", type, spec);
   append_update(g, {{parameter}, {g.input("grad", type)}}, optimizer_of(config));
   Values values;
   values["w"] = HostTensor(type, numbers_of(golden["first"], shape, transposed));

@@ -60,8 +60,8 @@ TEST(OptimizerRules, KeepWhatTheySayOfEveryParameter) {
       for (const OptimizerState& state : Optimizer(config).rule_of(parameter).states) {
         ValueId value = graph.find_argument(fmt::format("{}.{}", state.prefix, name));
         ASSERT_NE(value, kNoValue) << state.prefix;
-        Layout expected{Role::kMoment, name, graph.shape(state.type ? value : parameter.value)};
-        EXPECT_EQ(graph.argument_of(value)->layout, expected) << state.prefix;
+        ArgumentSpec expected{Role::kMoment, name, graph.shape(state.type ? value : parameter.value)};
+        EXPECT_EQ(graph.argument_of(value)->spec, expected) << state.prefix;
       }
     }
   }
@@ -226,11 +226,11 @@ TEST(Muon, LeavesTablesAndVectorsToAdamWWithItsRate) {
   EXPECT_EQ(full["w"].data, values["w"].data) << "matrices have the rate itself";
   for (Role role :
        {Role::kEmbedding, Role::kPosition, Role::kClassifier, Role::kValueTable, Role::kVector, Role::kColumnBias}) {
-    Argument argument{.layout = {.role = role, .global = {2, 2}}};
+    Argument argument{.spec = {.role = role, .global = {2, 2}}};
     EXPECT_EQ(&Optimizer(config).rule_of(argument), &adamw_rule) << role_name(role);
   }
   for (Role role : {Role::kColumn, Role::kRow, Role::kMatrix}) {
-    Argument argument{.layout = {.role = role, .global = {2, 2}}};
+    Argument argument{.spec = {.role = role, .global = {2, 2}}};
     EXPECT_EQ(&Optimizer(config).rule_of(argument), &muon_rule) << role_name(role);
   }
 }
@@ -282,9 +282,9 @@ TEST(Adamw8bit, LeavesSmallTensorsAndVectorsToAdamW) {
 // What a rank has of it is no matter.
 TEST(Adamw8bit, GoesByTheSizeInTheModel) {
   OptimizerConfig config = config_of(adamw8bit_rule);
-  Argument stored_longer{.name = "w", .layout = {.role = Role::kEmbedding, .global = {31, 128}}};
+  Argument stored_longer{.name = "w", .spec = {.role = Role::kEmbedding, .global = {31, 128}}};
   EXPECT_EQ(&Optimizer(config).rule_of(stored_longer), &adamw_rule);
-  Argument large{.name = "w", .layout = {.role = Role::kEmbedding, .global = {32, 128}}};
+  Argument large{.name = "w", .spec = {.role = Role::kEmbedding, .global = {32, 128}}};
   EXPECT_EQ(&Optimizer(config).rule_of(large), &adamw8bit_rule);
 }
 
@@ -333,11 +333,11 @@ TEST(Adafactor, GoesByTheShapeInTheModel) {
   auto after = [&](int64_t rows) {
     Graph graph("update");
     GraphBuilder g(graph);
-    Layout layout{.role = Role::kEmbedding, .global = {2, 3}};
+    ArgumentSpec spec{.role = Role::kEmbedding, .global = {2, 3}};
     ValueType type{DType::kF32, {rows, 3}};
-    ValueId w = graph.add_argument(Argument::Kind::kParameter, "w", type, layout);
+    ValueId w = graph.add_argument(Argument::Kind::kParameter, "w", type, spec);
     append_update(g, {{w}, {g.input("grad", type)}}, config);
-    EXPECT_EQ(graph.argument_of(graph.find_argument("adafactor.rows.w"))->layout.global, (Shape{2}));
+    EXPECT_EQ(graph.argument_of(graph.find_argument("adafactor.rows.w"))->spec.global, (Shape{2}));
     Values values;
     values["lr"] = HostTensor({DType::kF32, {}}, {0.1});
     for (auto [name, first] : {std::pair("w", 0.5), std::pair("grad", -0.25)}) {
@@ -364,7 +364,7 @@ TEST(WeightAverage, BeginsWithTheFirstUpdate) {
   Graph graph = update_graph(config);
   EXPECT_EQ(graph.type(graph.find_argument("ema.w")), graph.type(graph.find_argument("w")))
       << "f32 whatever states are";
-  EXPECT_EQ(graph.argument_of(graph.find_argument("ema.w"))->layout.role, Role::kMoment);
+  EXPECT_EQ(graph.argument_of(graph.find_argument("ema.w"))->spec.role, Role::kMoment);
   Values values = start();
   double bad = values["in.w"][0];
   values["in.w"][0] = INFINITY;

@@ -18,8 +18,8 @@ Graph update_graph(const Optimizer& optimizer) {
   GraphBuilder g(graph);
   Gradients gradients;
   auto add = [&](const char* name, Role role, const Shape& stored, const Shape& global) {
-    Layout layout{role, "", global};
-    gradients.parameters.push_back(graph.add_argument(Argument::Kind::kParameter, name, {DType::kF32, stored}, layout));
+    ArgumentSpec spec{role, "", global};
+    gradients.parameters.push_back(graph.add_argument(Argument::Kind::kParameter, name, {DType::kF32, stored}, spec));
     gradients.grads.push_back(g.input(std::string("in.") + name, {DType::kF32, stored}));
   };
   add("table", Role::kEmbedding, {4, 2}, {4, 2});
@@ -45,7 +45,7 @@ Values start() {
 std::vector<std::string> moments(const Graph& graph) {
   std::vector<std::string> names;
   for (const Argument& argument : graph.arguments())
-    if (argument.layout.role == Role::kMoment) names.push_back(argument.name);
+    if (argument.spec.role == Role::kMoment) names.push_back(argument.name);
   return names;
 }
 
@@ -59,9 +59,10 @@ TEST(ParameterGroups, AStateHasItsOwnShapeAndType) {
   Graph graph = update_graph({kToyRule, kConfig});
   ValueId rows = graph.find_argument("toy.rows.w"), m = graph.find_argument("toy.m.w");
   EXPECT_EQ(graph.type(rows), (ValueType{DType::kBF16, {3}}));
-  EXPECT_EQ(graph.argument_of(rows)->layout, (Layout{Role::kMoment, "w", {2}})) << "rows that were added are no state";
+  EXPECT_EQ(graph.argument_of(rows)->spec, (ArgumentSpec{Role::kMoment, "w", {2}}))
+      << "rows that were added are no state";
   EXPECT_EQ(graph.type(m), (ValueType{DType::kF32, {3, 2}}));
-  EXPECT_EQ(graph.argument_of(m)->layout, (Layout{Role::kMoment, "w", {2, 2}}));
+  EXPECT_EQ(graph.argument_of(m)->spec, (ArgumentSpec{Role::kMoment, "w", {2, 2}}));
 }
 
 TEST(ParameterGroups, EachIsUpdatedByItsRule) {

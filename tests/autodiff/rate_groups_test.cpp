@@ -83,7 +83,7 @@ TEST(RateGroups, ParametersHaveTheirRates) {
   config.name = "muon";
   config.adamw_lr_ratio = 0.1;
   auto rates = [&](const char* name, Role role) {
-    Argument argument{.name = name, .layout = {.role = role, .global = {8, 8}}};
+    Argument argument{.name = name, .spec = {.role = role, .global = {8, 8}}};
     return Optimizer(config).rates_of(argument);
   };
   EXPECT_DOUBLE_EQ(rates("wte.weight", Role::kEmbedding).lr, 3 * 0.1);

@@ -46,7 +46,7 @@ std::vector<std::string> entries_in(const fs::path& folder) {
 
 void expect_same_tensors(const HostStore& a, const HostStore& b) {
   for (const std::string& name : a.store.names()) {
-    if (is_scratch(a.store.layout(name).role)) continue;
+    if (is_scratch(a.store.spec(name).role)) continue;
     EXPECT_EQ(a.read(name), b.read(name)) << name;
   }
 }
@@ -172,8 +172,8 @@ TEST(Checkpoint, LargeTensorsAreLoadedPieceByPiece) {
   TensorStore low(backend);
   Graph graph;
   for (const std::string& name : saved.store.names())
-    if (const Layout& layout = saved.store.layout(name); is_parameter(layout.role))
-      graph.add_argument(Argument::Kind::kParameter, name, {DType::kF16, layout.global}, layout);
+    if (const ArgumentSpec& spec = saved.store.spec(name); is_parameter(spec.role))
+      graph.add_argument(Argument::Kind::kParameter, name, {DType::kF16, spec.global}, spec);
   low.make(graph);
   load_parameters(path, low);
   std::vector<_Float16> narrow(expected.begin(), expected.begin() + 150'001 * 8), loaded(narrow.size());

@@ -40,7 +40,7 @@ class HuggingFaceFolder : public testing::Test {
   void write_tensors(const std::string& file, const std::vector<std::string>& parameters, DType dtype = DType::kF32) {
     std::vector<NamedType> types;
     for (const std::string& name : parameters)
-      types.push_back({"transformer." + name, {dtype, saved_.store.layout(name).global}});
+      types.push_back({"transformer." + name, {dtype, saved_.store.spec(name).global}});
     SafetensorsWriter writer(folder_ / file, types);
     for (const std::string& name : parameters) writer.write("transformer." + name, bytes_of(name, dtype));
     writer.finish();

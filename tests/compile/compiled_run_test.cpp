@@ -38,7 +38,7 @@ TEST(CompiledRun, KeepsParametersInTheModelsOrder) {
   for (size_t i = 0; i < parameters.size(); ++i) EXPECT_EQ(kept[i].name, parameters[i].name);
   std::map<std::string, std::vector<int64_t>> stages;
   for (const StoredTensor& tensor : kept) {
-    EXPECT_FALSE(is_scratch(tensor.layout.role)) << tensor.name;
+    EXPECT_FALSE(is_scratch(tensor.spec.role)) << tensor.name;
     stages[tensor.name] = tensor.stages;
   }
   EXPECT_EQ(stages.at("wte.weight"), (std::vector<int64_t>{0, 1}));
@@ -54,8 +54,8 @@ TEST(CompiledRun, TellsTheLossOnEveryStage) {
       compile_loss(resolve(config, {}), Target(), compile_run(config, Target()).first_block);
   ASSERT_EQ(stages.size(), 2u);
   for (const CompiledStep& stage : stages) EXPECT_NE(stage.programs.back().plan.graph.find_result("loss"), kNoValue);
-  EXPECT_EQ(print_schedule(stages[0]), "eval 0, send stream.1 0, eval 1, send stream.1 1, tell_loss 0-1");
-  EXPECT_EQ(print_schedule(stages[1]), "receive stream.1 0, eval 0, receive stream.1 1, eval 1, tell_loss 0-1");
+  EXPECT_EQ(print_runs(stages[0]), "eval 0, send stream.1 0, eval 1, send stream.1 1, tell_loss 0-1");
+  EXPECT_EQ(print_runs(stages[1]), "receive stream.1 0, eval 0, receive stream.1 1, eval 1, tell_loss 0-1");
 }
 
 }  // namespace

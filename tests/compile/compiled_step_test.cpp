@@ -35,7 +35,7 @@ TEST(CompiledStep, IsOneProgramWithoutAccumulation) {
   CompiledStep step = compile_step(tiny(1), Target());
   ASSERT_EQ(step.programs.size(), 1u);
   const Plan& plan = step.programs[0].plan;
-  EXPECT_EQ(print_schedule(step), "step 0");
+  EXPECT_EQ(print_runs(step), "step 0");
   EXPECT_EQ(step.resolved.micro_batches, 1);
   EXPECT_EQ(step.total_bytes(), plan.total_bytes());
   EXPECT_EQ(step.seconds(), plan.seconds);
@@ -45,7 +45,7 @@ TEST(CompiledStep, IsOneProgramWithoutAccumulation) {
 TEST(CompiledStep, IsTwoProgramsWithAccumulation) {
   CompiledStep step = compile_step(tiny(4), Target());
   ASSERT_EQ(step.programs.size(), 2u);
-  EXPECT_EQ(print_schedule(step), "micro_batch 0-3, update");
+  EXPECT_EQ(print_runs(step), "micro_batch 0-3, update");
   EXPECT_EQ(step.resolved.micro_batches, 4);
   EXPECT_EQ(step.largest().name(), "micro_batch");
   const Plan &part = step.programs[0].plan, &update = step.programs[1].plan;
@@ -61,9 +61,9 @@ TEST(CompiledStep, AddsSlotsInATree) {
   RunConfig config = tiny(8);
   config.mesh.slots = 8;
   CompiledStep step = compile_step(config, Target());
-  EXPECT_EQ(print_schedule(step), "micro_batch 0-7 (sum1 sum2), update");
+  EXPECT_EQ(print_runs(step), "micro_batch 0-7 (sum1 sum2), update");
   std::string runs;
-  for (const ScheduledRun& run : step.schedule) runs += step.programs[run.program].name().back();
+  for (const ProgramRun& run : step.runs) runs += step.programs[run.program].name().back();
   EXPECT_EQ(runs, "hh1hh2hh1hhe");
   EXPECT_EQ(step.resolved.micro_batches, 8);
   config.mesh.data = 8;
@@ -119,7 +119,7 @@ TEST(CompiledStep, GathersParametersOnceInTheLowTypeThatTheyAreReadIn) {
       EXPECT_EQ(low.before[DType::kF32], 4 * in_norms);
       EXPECT_EQ(full.after[DType::kF32] - low.after[DType::kF32], 4 * all) << "what is left are pieces of the norm";
       if (slots != 2) {
-        EXPECT_EQ(print_schedule(step).substr(0, 21), "weights, micro_batch ");
+        EXPECT_EQ(print_runs(step).substr(0, 21), "weights, micro_batch ");
       }
     }
 }
@@ -145,7 +145,7 @@ TEST(CompiledStep, AddsGradientsOverDataOnceAStepWhereARankHasRoomForThem) {
     config.mesh.reduce_gradients = where;
     CompiledStep step = compile_step(config, Target());
     bool with_last = zero < 2 && config.mesh.reduce_gradients == "last";
-    ASSERT_EQ(print_schedule(step), with_last ? "micro_batch 0-2, last_micro_batch 3" : "micro_batch 0-3, update");
+    ASSERT_EQ(print_runs(step), with_last ? "micro_batch 0-2, last_micro_batch 3" : "micro_batch 0-3, update");
     EXPECT_NEAR(sent_in(step, 0), zero < 2 ? 0 : 4 * W / 2, kRest) << zero;
     EXPECT_NEAR(sent_in(step, 1), (zero < 2 ? 8 : 4) * W / 2, kRest)
         << "gradients, and the parameters that ZeRO 1 and 2 have updated";
@@ -176,17 +176,17 @@ TEST(CompiledStep, SendsGradientsOfTheLastMicroBatchBesideItsBackwardPass) {
 TEST(CompiledStep, PrintsSchedulesOfAnyPrograms) {
   CompiledStep step;
   for (const char* name : {"forward", "backward", "update"}) step.programs.push_back({Graph(), {}, {Graph(name)}});
-  step.schedule = {{0, 0}, {0, 1}, {1, 0}, {0, 2}, {1, 1}, {1, 2}, {2}};
-  EXPECT_EQ(print_schedule(step), "forward 0-1, backward 0, forward 2, backward 1-2, update");
+  step.runs = {{0, 0}, {0, 1}, {1, 0}, {0, 2}, {1, 1}, {1, 2}, {2}};
+  EXPECT_EQ(print_runs(step), "forward 0-1, backward 0, forward 2, backward 1-2, update");
   EXPECT_EQ(step.runs_of(1), 3);
   StageTransfer out{true, 1, "stream.1"}, in{false, 1, "stream_grad.1"};
-  step.schedule = {{0, 0},
-                   {.micro_batch = 0, .transfer = out},
-                   {.micro_batch = 1, .transfer = out},
-                   {.micro_batch = 0, .transfer = in},
-                   {1, 0},
-                   {2}};
-  EXPECT_EQ(print_schedule(step), "forward 0, send stream.1 0-1, receive stream_grad.1 0, backward 0, update");
+  step.runs = {{0, 0},
+               {.micro_batch = 0, .transfer = out},
+               {.micro_batch = 1, .transfer = out},
+               {.micro_batch = 0, .transfer = in},
+               {1, 0},
+               {2}};
+  EXPECT_EQ(print_runs(step), "forward 0, send stream.1 0-1, receive stream_grad.1 0, backward 0, update");
   EXPECT_EQ(step.runs_of(0), 1);
 }
 

@@ -70,18 +70,17 @@ double difference_after(RunConfig config, int64_t steps, const Target& target) {
       worst = std::max({worst, std::fabs(stage.loss - one.loss), std::fabs(stage.grad_norm - one.grad_norm)});
   }
   size_t compared = 0, all = 0;
-  auto outlives = [](const Layout& layout) { return layout.role != Role::kWeights; };
+  auto outlives = [](const ArgumentSpec& spec) { return spec.role != Role::kWeights; };
   test::StageRun& whole = expected.stages()[0];
-  for (const auto& [name, layout] : whole.layouts()) all += outlives(layout);
+  for (const auto& [name, spec] : whole.specs()) all += outlives(spec);
   for (test::StageRun& stage : got.stages())
-    for (const auto& [name, layout] : stage.layouts()) {
-      if (!whole.layouts().count(name) || !outlives(layout)) continue;
+    for (const auto& [name, spec] : stage.specs()) {
+      if (!whole.specs().count(name) || !outlives(spec)) continue;
       const HostTensor& truth = *whole.tensors(name, -1)[0];
       Mesh mesh = step_mesh({.data = config.mesh.data, .context = config.mesh.context, .tensor = config.mesh.tensor});
       std::vector<HostTensor*> ranks = stage.tensors(name, -1);
       for (size_t rank = 0; rank < ranks.size(); ++rank)
-        worst =
-            std::max(worst, test::difference(*ranks[rank], test::share_of(truth, layout.cuts, mesh, int64_t(rank))));
+        worst = std::max(worst, test::difference(*ranks[rank], test::share_of(truth, spec.cuts, mesh, int64_t(rank))));
       ++compared;
     }
   EXPECT_GE(compared, all);
@@ -175,7 +174,7 @@ TEST(PipeCompiler, AddsSlotsOfEachProgramInATree) {
   for (const char* program : {"backward_input", "backward_weight"}) {
     std::string runs;
     const CompiledStep& stage = pipeline.stages[1];
-    for (const ScheduledRun& run : stage.schedule)
+    for (const ProgramRun& run : stage.runs)
       if (const std::string& name = stage.programs[run.program].name(); !run.transfer && name.ends_with(program))
         runs += name.substr(0, name.find('.')) + " ";
     std::string own = program + std::string(" ");
@@ -266,36 +265,36 @@ TEST(PipeCompiler, GathersParametersOnceAStepInLowPrecision) {
         EXPECT_EQ(stage.runs_of(p), is_weights || graph.name() == "update" ? 1 : 4) << graph.name();
         for (const Node& node : graph.nodes()) EXPECT_TRUE(is_weights || node.op != &op::all_gather) << graph.name();
         for (const Argument& a : graph.arguments())
-          if (a.layout.role == Role::kColumn) {
-            EXPECT_FALSE(a.layout.cuts.empty()) << a.name;
+          if (a.spec.role == Role::kColumn) {
+            EXPECT_FALSE(a.spec.cuts.empty()) << a.name;
           }
       }
       EXPECT_EQ(of_weights, 2) << "one for each chunk";
-      EXPECT_TRUE(stage.programs[stage.schedule[0].program].name().starts_with("weights"));
-      for (const auto& [state, slots] : stage.slots) EXPECT_FALSE(state.starts_with("weights")) << state;
+      EXPECT_TRUE(stage.programs[stage.runs[0].program].name().starts_with("weights"));
+      for (const auto& [state, buffers] : stage.buffers) EXPECT_FALSE(state.starts_with("weights")) << state;
     }
   }
 }
 
-TEST(PipeCompiler, HoldsActivationsAloneInSlots) {
+TEST(PipeCompiler, HoldsActivationsAloneInBuffers) {
   RunConfig config = tiny(4, 8);
   config.mesh.pipe = 4;
   CompiledPipeline pipeline = compile_pipeline(config, target());
   for (size_t s = 0; s < 4; ++s) {
     const CompiledStep& stage = pipeline.stages[s];
-    EXPECT_FALSE(stage.slots.empty());
-    for (const auto& [name, slots] : stage.slots) {
+    EXPECT_FALSE(stage.buffers.empty());
+    for (const auto& [name, buffers] : stage.buffers) {
       ValueType type;
       const Argument* state = find_state(stage, name, &type);
       ASSERT_TRUE(state) << name;
       EXPECT_EQ(type.shape[0] == 2 || type.shape[0] == 8, true) << name << " " << to_string(type);
       EXPECT_LE(type.shape.back(), 32) << name << " " << to_string(type);
-      if (state->layout.role == Role::kActivation) {
-        EXPECT_EQ(slots, int64_t(4 - s)) << name;
+      if (state->spec.role == Role::kActivation) {
+        EXPECT_EQ(buffers, int64_t(4 - s)) << name;
       }
     }
-    EXPECT_GT(stage.slot_bytes(), 0);
-    EXPECT_GT(stage.total_bytes(), stage.slot_bytes());
+    EXPECT_GT(stage.buffer_bytes(), 0);
+    EXPECT_GT(stage.total_bytes(), stage.buffer_bytes());
   }
 }
 
@@ -313,7 +312,7 @@ TEST(PipeCompiler, FitsWhatIsInFlightIntoTheBudget) {
   for (const CompiledStep& stage : fitted.stages) EXPECT_LE(stage.intermediate_bytes(), budget);
   EXPECT_GE(double(fitted.stages[0].intermediate_bytes()), 0.9 * double(budget)) << "no more than it must";
   EXPECT_GT(fitted.stages[0].seconds(), whole.stages[0].seconds());
-  EXPECT_EQ(fitted.stages[3].slot_bytes(), whole.stages[3].slot_bytes());
+  EXPECT_EQ(fitted.stages[3].buffer_bytes(), whole.stages[3].buffer_bytes());
   EXPECT_LE(difference_after(config, 2, target()), 1e-12);
 }
 
@@ -328,17 +327,17 @@ TEST(PipeCompiler, FitsIntoTheBudgetBesideManyDataRanks) {
     config.mesh.data = data;
     config.train.batch = 2 * data, config.train.total_batch = 8 * 2 * data * 32;
     config.compile.memory_budget_gib = 0;
-    int64_t most = compile_pipeline(config, target()).stages[0].slot_bytes();
+    int64_t most = compile_pipeline(config, target()).stages[0].buffer_bytes();
     config.compile.memory_budget_gib = double(most / 2) / double(int64_t(1) << 30);
     CompiledPipeline fitted = compile_pipeline(config, target());
-    EXPECT_LT(fitted.stages[0].slot_bytes(), most * 2 / 3) << data;
-    activations.push_back(fitted.stages[0].slot_bytes());
+    EXPECT_LT(fitted.stages[0].buffer_bytes(), most * 2 / 3) << data;
+    activations.push_back(fitted.stages[0].buffer_bytes());
   }
   EXPECT_EQ(activations[0], activations[1]);
 }
 
 std::string text_of(const CompiledStep& step) {
-  std::string text = print_schedule(step) + "\n";
+  std::string text = print_runs(step) + "\n";
   for (const CompiledGraph& program : step.programs) text += print(program.plan.graph);
   return text;
 }

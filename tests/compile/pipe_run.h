@@ -34,11 +34,11 @@ class StageRun {
   /// Writes the beginning of a parameter or state: padding stays zero.
   void write(const std::string& name, const std::vector<float>& values) {
     if (!kept_.count(name)) return;
-    const Layout& layout = layouts_.at(name);
-    HostTensor whole({DType::kF32, whole_shape(kept_.at(name)[0][0].shape(), layout.cuts)});
+    const ArgumentSpec& spec = specs_.at(name);
+    HostTensor whole({DType::kF32, whole_shape(kept_.at(name)[0][0].shape(), spec.cuts)});
     std::copy(values.begin(), values.end(), whole.data.begin());
     for (int64_t rank = 0; rank < mesh_.num_ranks(); ++rank)
-      kept_.at(name)[size_t(rank)][0] = share_of(whole, layout.cuts, mesh_, rank);
+      kept_.at(name)[size_t(rank)][0] = share_of(whole, spec.cuts, mesh_, rank);
   }
 
   /// The same on every rank.
@@ -46,15 +46,15 @@ class StageRun {
     kept_[name].assign(size_t(mesh_.num_ranks()), {tensor});
   }
 
-  /// All ranks' tensors of the slot of the micro-batch.
+  /// All ranks' tensors of the buffer of the micro-batch.
   std::vector<HostTensor*> tensors(const std::string& name, int64_t micro_batch) {
     auto odd = micro_batch % 2 == 1 ? step_.odd_states.find(name) : step_.odd_states.end();
     std::vector<HostTensor*> found;
-    for (std::vector<HostTensor>& slots : kept_.at(odd == step_.odd_states.end() ? name : odd->second))
-      found.push_back(&slots[micro_batch < 0 ? 0 : size_t(micro_batch) % slots.size()]);
+    for (std::vector<HostTensor>& buffers : kept_.at(odd == step_.odd_states.end() ? name : odd->second))
+      found.push_back(&buffers[micro_batch < 0 ? 0 : size_t(micro_batch) % buffers.size()]);
     return found;
   }
-  const std::map<std::string, Layout>& layouts() const { return layouts_; }
+  const std::map<std::string, ArgumentSpec>& specs() const { return specs_; }
 
   /// Runs a graph and keeps its updates; what it gives on the first rank.
   std::map<std::string, double> run(const Graph& graph, int64_t micro_batch,
@@ -76,25 +76,25 @@ class StageRun {
  private:
   // What only lives between programs begins as what must not be read.
   void make(const Graph& graph, const Argument& a) {
-    auto slots = step_.slots.find(a.name);
+    auto buffers = step_.buffers.find(a.name);
     HostTensor tensor(graph.type(a.value));
-    if (slots != step_.slots.end()) std::fill(tensor.data.begin(), tensor.data.end(), NAN);
-    std::vector<HostTensor> of_rank(slots == step_.slots.end() ? 1 : size_t(slots->second), tensor);
+    if (buffers != step_.buffers.end()) std::fill(tensor.data.begin(), tensor.data.end(), NAN);
+    std::vector<HostTensor> of_rank(buffers == step_.buffers.end() ? 1 : size_t(buffers->second), tensor);
     kept_.try_emplace(a.name, size_t(mesh_.num_ranks()), of_rank);
-    layouts_[a.name] = a.layout;
+    specs_[a.name] = a.spec;
   }
 
   HostTensor input(const Argument& a, int64_t rank, const std::map<std::string, HostTensor>& inputs) const {
     for (const MeshAxis& axis : mesh_.axes)
       if (a.name == coordinate_input(axis.name))
         return {{DType::kI32, {}}, {double(mesh_.coordinates(rank)[mesh_.find(axis.name)])}};
-    return share_of(inputs.at(a.name), a.layout.cuts, mesh_, rank);
+    return share_of(inputs.at(a.name), a.spec.cuts, mesh_, rank);
   }
 
   const CompiledStep& step_;
   Mesh mesh_;
-  std::map<std::string, std::vector<std::vector<HostTensor>>> kept_;  // by rank and slot
-  std::map<std::string, Layout> layouts_;
+  std::map<std::string, std::vector<std::vector<HostTensor>>> kept_;  // by rank and buffer
+  std::map<std::string, ArgumentSpec> specs_;
 };
 
 struct StepOutcome {
@@ -120,13 +120,13 @@ class PipeRun {
   std::vector<StepOutcome> run_step(const Inputs& inputs, double lr) {
     std::vector<double> losses;  // of micro-batches that tell theirs
     std::vector<size_t> next(stages_.size(), 0);
-    auto at = [&](size_t stage) { return stages_[stage].step().schedule[next[stage]]; };
-    auto is_at_update = [&](size_t stage) { return next[stage] + 1 == stages_[stage].step().schedule.size(); };
+    auto at = [&](size_t stage) { return stages_[stage].step().runs[next[stage]]; };
+    auto is_at_update = [&](size_t stage) { return next[stage] + 1 == stages_[stage].step().runs.size(); };
     for (bool any = true; any;) {
       any = false;
       for (size_t s = 0; s < stages_.size(); ++s) {
         if (is_at_update(s)) continue;
-        ScheduledRun run = at(s);
+        ProgramRun run = at(s);
         if (!run.transfer) {
           const Graph& graph = stages_[s].step().programs[run.program].plan.graph;
           auto results = stages_[s].run(graph, run.micro_batch, inputs[size_t(std::max<int64_t>(run.micro_batch, 0))]);
@@ -134,7 +134,7 @@ class PipeRun {
         } else {
           auto peer = size_t(run.transfer->stage);
           if (!run.transfer->sends || is_at_update(peer)) continue;
-          ScheduledRun other = at(peer);
+          ProgramRun other = at(peer);
           bool meets = other.transfer && !other.transfer->sends && other.transfer->stage == int64_t(s);
           if (!meets) continue;
           EXPECT_EQ(other.micro_batch, run.micro_batch);

@@ -96,7 +96,7 @@ TEST(Conversation, Mistakes) {
 class PrepareChat : public testing::Test {
  protected:
   void SetUp() override { test::make_talk(folder_.path()); }
-  ShardIndex prepared(const std::string& chat, const std::string& file = "talk.jsonl") {
+  TokenShardIndex prepared(const std::string& chat, const std::string& file = "talk.jsonl") {
     PrepareOptions options;
     options.inputs = {(folder_ / file).string()};
     options.out = folder_ / "data";
@@ -111,7 +111,7 @@ class PrepareChat : public testing::Test {
 
 // Shards hold the mark, splits are cut anew with it, and what is learned are answers and the ends of documents alone.
 TEST_F(PrepareChat, MarksGoThroughShardsAndSplits) {
-  ShardIndex index = prepared("chatml");
+  TokenShardIndex index = prepared("chatml");
   EXPECT_GT(index.train.shards.size(), 2u);
   Tokenizer tokenizer = load_tokenizer(folder_ / "data");
   std::string all, learned;

@@ -130,9 +130,9 @@ TEST_F(CorpusTest, ValidationKeepsTheOrderOfTheData) {
 
 TEST_F(CorpusTest, BitsPerByteNeedTheBytesOfAll) {
   SmallShards data = shards(100, 20);
-  ShardIndex index = data.index();
+  TokenShardIndex index = data.index();
   index.train.text_bytes = 400;
-  write_shard_index(index, data.path());
+  write_token_shard_index(index, data.path());
   EXPECT_DOUBLE_EQ(train({data.path().string()}).tokens_per_byte(), 0.25);
   EXPECT_EQ(train({data.path().string(), write("a.txt", std::string(500, 'x'))}).tokens_per_byte(), 0);
 }

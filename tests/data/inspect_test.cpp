@@ -59,17 +59,18 @@ TEST(InspectFolder, FindsEveryDamagedShard) {
 TEST(InspectFolder, ComparesTokensWithIndexAndVocabulary) {
   SmallShards data({{0, 1, 98}}, {{10}});
   auto problem_with = [&](auto change) {
-    ShardIndex index = data.index();
+    TokenShardIndex index = data.index();
     change(index);
-    write_shard_index(index, data.path());
+    write_token_shard_index(index, data.path());
     return inspect_folder(data.path()).files[0].problem;
   };
-  EXPECT_EQ(problem_with([](ShardIndex&) {}), "");
-  EXPECT_NE(problem_with([](ShardIndex& index) { index.vocab_size = 98; }).find("token ids below 98, got 98"),
+  EXPECT_EQ(problem_with([](TokenShardIndex&) {}), "");
+  EXPECT_NE(problem_with([](TokenShardIndex& index) { index.vocab_size = 98; }).find("token ids below 98, got 98"),
             std::string::npos);
-  EXPECT_NE(problem_with([](ShardIndex& index) { index.train.shards[0].max_token = 99; }).find("expected 99 as the"),
-            std::string::npos);
-  EXPECT_NE(problem_with([](ShardIndex& index) { index.train.shards[0].tokens = 4; }).find("the 4 tokens of"),
+  EXPECT_NE(
+      problem_with([](TokenShardIndex& index) { index.train.shards[0].max_token = 99; }).find("expected 99 as the"),
+      std::string::npos);
+  EXPECT_NE(problem_with([](TokenShardIndex& index) { index.train.shards[0].tokens = 4; }).find("the 4 tokens of"),
             std::string::npos);
 }
 
@@ -77,7 +78,7 @@ TEST(InspectFolder, FindsADamagedTokenizer) {
   MemoryFolder folder;
   write_file_quickly(folder / "a.txt", std::string(3000, 'a'));
   PrepareOptions options = {.inputs = {(folder / "a.txt").string()}, .out = folder / "data", .vocab_size = 260};
-  ShardIndex index = prepare(options);
+  TokenShardIndex index = prepare(options);
   EXPECT_EQ(inspect_folder(options.out).damaged(), 0);
   ASSERT_EQ(index.tokenizer.size(), 3u);
   for (const FileChecksum& file : index.tokenizer) {

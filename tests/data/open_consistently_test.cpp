@@ -31,9 +31,9 @@ class OpenConsistentlyTest : public testing::Test {
   /// The tokens of both splits, with `between` when the first is read.
   std::pair<int64_t, int64_t> open(const std::function<void()>& between) {
     return open_consistently(config(), [&] {
-      int64_t train = read_shard_index(folder_ / "data").train.tokens();
+      int64_t train = read_token_shard_index(folder_ / "data").train.tokens();
       between();
-      return std::pair(train, read_shard_index(folder_ / "data").val.tokens());
+      return std::pair(train, read_token_shard_index(folder_ / "data").val.tokens());
     });
   }
 
@@ -47,7 +47,7 @@ TEST_F(OpenConsistentlyTest, GivesBothPartsOfOneDataSet) {
     if (++times < 3) prepare_anew();
   });
   EXPECT_EQ(times, 3);
-  ShardIndex index = read_shard_index(folder_ / "data");
+  TokenShardIndex index = read_token_shard_index(folder_ / "data");
   EXPECT_EQ(train, index.train.tokens());
   EXPECT_EQ(val, index.val.tokens());
 }

@@ -75,7 +75,7 @@ class PrepareResumeTest : public testing::Test {
 
 /// All tokens of both splits.
 std::vector<int32_t> tokens_of(const fs::path& folder) {
-  ShardIndex index = read_shard_index(folder);
+  TokenShardIndex index = read_token_shard_index(folder);
   std::vector<int32_t> all;
   for (const SplitIndex* split : {&index.train, &index.val}) {
     TokenStream stream(folder, *split);
@@ -89,7 +89,7 @@ std::vector<int32_t> tokens_of(const fs::path& folder) {
 
 TEST_F(PrepareResumeTest, IsWhatASimpleLoopMakes) {
   PrepareOptions options = this->options("data", 3);
-  ShardIndex index = prepare(options);
+  TokenShardIndex index = prepare(options);
   Tokenizer tokenizer = load_tokenizer(options.out);
   std::vector<int32_t> expected, documents;
   for (const fs::path& file : find_files(options.inputs[0], {})) {
@@ -121,7 +121,7 @@ TEST_F(PrepareResumeTest, ThreadsChangeNothing) {
 }
 
 TEST_F(PrepareResumeTest, NamesTheFilesOfEachSplit) {
-  ShardIndex index = prepare(options("data"));
+  TokenShardIndex index = prepare(options("data"));
   auto names = [](const SplitIndex& split) {
     std::vector<std::string> names;
     for (const FileFingerprint& file : split.sources) names.push_back(fs::path(file.path).filename());
@@ -177,7 +177,7 @@ TEST_F(PrepareResumeTest, BeginsAnewWithOtherOptionsOrInput) {
   other.shard_tokens = 120;
   prepare(other, hooks);
   EXPECT_NE(note.find("--shard-tokens is 120, was 100; beginning anew"), std::string::npos) << note;
-  EXPECT_EQ(read_shard_index(folder_ / "data").train.shards[0].tokens, 120);
+  EXPECT_EQ(read_token_shard_index(folder_ / "data").train.shards[0].tokens, 120);
 
   ASSERT_TRUE(run_and_kill(options("data"), 100));
   write_file_quickly(folder_ / "in/c.txt", test::tiny_text(700, 3));

@@ -40,10 +40,10 @@ TEST_F(PrepareTest, TheOutputIsNoInput) {
   options.inputs = {folder_.path().string()};
   for (const fs::path& out : {folder_ / "data", folder_.path()}) {
     options.out = out;
-    std::string once = format_shard_index(prepare(options));
+    std::string once = format_token_shard_index(prepare(options));
     fs::create_directories(out / kUnfinishedFolder);
     fs::copy_file(out / "train_000000.bin", out / kUnfinishedFolder / "tokens_000000.bin");
-    EXPECT_EQ(format_shard_index(prepare(options)), once);
+    EXPECT_EQ(format_token_shard_index(prepare(options)), once);
     if (out != folder_.path()) fs::remove_all(out);
   }
   options.inputs = {(folder_ / "*.bin").string()};
@@ -54,7 +54,7 @@ TEST_F(PrepareTest, CutsTheTailOfASingleDocument) {
   std::string text;
   for (int i = 0; i < 1000; ++i) text += char('a' + i % 26);
   PrepareOptions options = this->options(text);
-  ShardIndex index = prepare(options);
+  TokenShardIndex index = prepare(options);
   EXPECT_EQ(index.vocab_size, 257);
   EXPECT_EQ(index.train.tokens(), 950);
   EXPECT_EQ(index.val.tokens(), 50);
@@ -62,14 +62,14 @@ TEST_F(PrepareTest, CutsTheTailOfASingleDocument) {
   EXPECT_EQ(index.val.documents, 0);
   EXPECT_EQ(index.val.text_bytes, 50);
   EXPECT_EQ(decode(options, index.train) + decode(options, index.val), text);
-  EXPECT_EQ(format_shard_index(read_shard_index(options.out)), format_shard_index(index));
+  EXPECT_EQ(format_token_shard_index(read_token_shard_index(options.out)), format_token_shard_index(index));
 }
 
 TEST_F(PrepareTest, SeparatesDocumentsAndCutsBetweenThem) {
   std::string lines;
   for (int i = 0; i < 40; ++i) lines += "{\"text\": \"abcdefghi\"}\n";
   PrepareOptions options = this->options(lines, "lines.jsonl");
-  ShardIndex index = prepare(options);
+  TokenShardIndex index = prepare(options);
   EXPECT_EQ(index.train.documents, 38);
   EXPECT_EQ(index.val.documents, 2);
   EXPECT_EQ(decode(options, index.val), "<|endoftext|>abcdefghi<|endoftext|>abcdefghi");
@@ -81,7 +81,7 @@ TEST_F(PrepareTest, SeparatesDocumentsAndCutsBetweenThem) {
 TEST_F(PrepareTest, TheMarkerInTextStaysText) {
   PrepareOptions options = this->options("one<|endoftext|>two");
   options.val_fraction = 0;
-  ShardIndex index = prepare(options);
+  TokenShardIndex index = prepare(options);
   EXPECT_LT(index.train.max_token(), index.end_of_text);
   EXPECT_EQ(index.val.tokens(), 0);
   EXPECT_TRUE(index.val.shards.empty());
@@ -91,7 +91,7 @@ TEST_F(PrepareTest, WritesSeveralShards) {
   std::string text(1000, 'x');
   PrepareOptions options = this->options(text);
   options.shard_tokens = 300;
-  ShardIndex index = prepare(options);
+  TokenShardIndex index = prepare(options);
   ASSERT_EQ(index.train.shards.size(), 4u);
   EXPECT_EQ(index.train.shards[3].file, "train_000003.bin");
   EXPECT_EQ(index.train.shards[3].tokens, 50);
@@ -104,7 +104,7 @@ TEST_F(PrepareTest, UsesAGivenVocabulary) {
   PrepareOptions options = this->options("ababab");
   options.vocab = folder_ / "vocab";
   options.val_fraction = 0;
-  ShardIndex index = prepare(options);
+  TokenShardIndex index = prepare(options);
   EXPECT_EQ(index.vocab_size, 258);
   EXPECT_EQ(index.train.tokens(), 3);
   EXPECT_EQ(read_file(options.out / "encoder.json"), read_file(folder_ / "vocab/encoder.json"));
@@ -165,7 +165,7 @@ TEST_F(PrepareTest, ReplacesAnEarlierRunWhole) {
   options.shard_tokens = 1000;
   prepare(options);
   EXPECT_FALSE(fs::exists(options.out / "train_000005.bin"));
-  EXPECT_EQ(decode(options, read_shard_index(options.out).train), std::string(950, 'x'));
+  EXPECT_EQ(decode(options, read_token_shard_index(options.out).train), std::string(950, 'x'));
 }
 
 // A reader, or a kill, may come between any two of its moves.
@@ -176,7 +176,7 @@ TEST_F(PrepareTest, AFolderWithAnIndexIsCompleteAtEveryMoment) {
   std::set<std::string> seen;
   auto look = [&](const PrepareProgress& progress) {
     if (progress.phase != "moving the files to their places" || !is_prepared(options.out)) return;
-    seen.insert(decode(options, read_shard_index(options.out).train));
+    seen.insert(decode(options, read_token_shard_index(options.out).train));
   };
   prepare(options, {.progress = look, .note = {}, .stop = {}});
   EXPECT_EQ(seen, (std::set<std::string>{std::string(950, 'x'), std::string(950, 'y')}));
@@ -187,7 +187,7 @@ TEST_F(PrepareTest, AFailureLeavesTheEarlierRunAndNoTemporaryFiles) {
   prepare(options);
   PrepareOptions broken = this->options("{\"text\": \"a\"}\n{\"body\": \"b\"}\n", "broken.jsonl");
   EXPECT_THROW(prepare(broken), UserError);
-  EXPECT_EQ(decode(options, read_shard_index(options.out).train), std::string(950, 'x'));
+  EXPECT_EQ(decode(options, read_token_shard_index(options.out).train), std::string(950, 'x'));
   for (const auto& entry : fs::directory_iterator(options.out))
     EXPECT_NE(entry.path().extension(), ".tmp") << entry.path();
 }
@@ -220,7 +220,7 @@ TEST_F(PrepareTest, RealTextHasTheTokensOfTiktoken) {
   TOKAMAK_NEED_SHARED_DATA("gpt2");
   PrepareOptions options = {
       .inputs = {shared_data("tinyshakespeare.txt").string()}, .out = folder_ / "data", .vocab = shared_data("gpt2")};
-  ShardIndex index = prepare(options);
+  TokenShardIndex index = prepare(options);
   EXPECT_EQ(index.train.tokens() + index.val.tokens(), 338025);
   EXPECT_EQ(decode(options, index.train) + decode(options, index.val), read_file(shared_data("tinyshakespeare.txt")));
 }

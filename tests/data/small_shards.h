@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "data/shard_index.h"
+#include "data/token_shard_index.h"
 #include "tests/support/temporary_folder.h"
 
 namespace tokamak {
@@ -19,18 +19,18 @@ class SmallShards {
     index_.end_of_text = vocab_size - 1;
     index_.train = write("train", train);
     index_.val = write("val", val);
-    write_shard_index(index_, path());
+    write_token_shard_index(index_, path());
   }
 
   const std::filesystem::path& path() const { return folder_.path(); }
-  const ShardIndex& index() const { return index_; }
+  const TokenShardIndex& index() const { return index_; }
 
  private:
   SplitIndex write(const char* split, const Tokens& shards) {
     SplitIndex result;
     for (const auto& ids : shards) {
-      ShardWriter writer(folder_ / fmt::format("{}_{:06}.bin", split, result.shards.size()), int64_t(ids.size()),
-                         shard_token_bytes(index_.vocab_size));
+      TokenShardWriter writer(folder_ / fmt::format("{}_{:06}.bin", split, result.shards.size()), int64_t(ids.size()),
+                              shard_token_bytes(index_.vocab_size));
       writer.append(ids);
       result.shards.push_back(writer.finish());
       writer.commit();
@@ -39,7 +39,7 @@ class SmallShards {
   }
 
   TemporaryFolder folder_;
-  ShardIndex index_;
+  TokenShardIndex index_;
 };
 
 }  // namespace tokamak

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "data/shard_index.h"
+#include "data/token_shard_index.h"
 #include "tests/support/expect_refused.h"
 #include "tests/support/tiny_run.h"
 

@@ -4,7 +4,7 @@
 
 #include <csignal>
 
-#include "data/shard_index.h"
+#include "data/token_shard_index.h"
 #include "tests/data/sources/tar_bytes.h"
 #include "tests/e2e/data_faults.h"
 #include "tests/support/mounted_folder.h"
@@ -23,7 +23,7 @@ std::string shard_bytes(int32_t vocab = 300) {
   TemporaryFolder folder;
   std::vector<int32_t> ids;
   for (int32_t i = 0; i < kTokens; ++i) ids.push_back(i * 7 % vocab);
-  ShardWriter writer(folder / "x.bin", kTokens, 2);
+  TokenShardWriter writer(folder / "x.bin", kTokens, 2);
   writer.append(ids);
   writer.finish();
   writer.commit();
@@ -64,9 +64,9 @@ TEST_F(DataFaults, TokenBeyondTheVocabulary) {
   expect_refused(run({"prepare", "x.bin", "--vocab=data", "--out=other"}), {"x.bin", "expected", "301", "got"});
   EXPECT_FALSE(fs::exists(folder_ / "other" / kIndexFile));
   // In a prepared folder no good checksum hides it.
-  ShardIndex index = read_shard_index(folder_ / "data");
+  TokenShardIndex index = read_token_shard_index(folder_ / "data");
   index.vocab_size = index.train.shards[0].max_token;
-  write_shard_index(index, folder_ / "data");
+  write_token_shard_index(index, folder_ / "data");
   ProgramResult inspected = run({"data", "inspect", "data"});
   EXPECT_EQ(inspected.status, 1);
   EXPECT_NE(inspected.out.find("expected token ids below"), std::string::npos) << inspected.out;

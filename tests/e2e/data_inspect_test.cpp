@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
-#include "data/shard_index.h"
+#include "data/token_shard_index.h"
 #include "tests/support/expect_refused.h"
 #include "tests/support/tiny_run.h"
 
@@ -26,7 +26,7 @@ class DataInspect : public testing::Test {
 };
 
 TEST_F(DataInspect, ShowsCountsChecksumsAndText) {
-  ShardIndex index = read_shard_index(folder_ / "data");
+  TokenShardIndex index = read_token_shard_index(folder_ / "data");
   ProgramResult result = inspect({"data"});
   EXPECT_EQ(result.status, 0) << result.err;
   std::string text = read_file(folder_ / "text.txt");
@@ -37,7 +37,7 @@ TEST_F(DataInspect, ShowsCountsChecksumsAndText) {
 }
 
 TEST_F(DataInspect, PrintsJson) {
-  ShardIndex index = read_shard_index(folder_ / "data");
+  TokenShardIndex index = read_token_shard_index(folder_ / "data");
   ProgramResult result = inspect({"data", "--json", "--samples=2", "--tokens=5"});
   EXPECT_EQ(result.status, 0) << result.err;
   json report = json::parse(result.out);
@@ -51,7 +51,7 @@ TEST_F(DataInspect, PrintsJson) {
 }
 
 TEST_F(DataInspect, DamageIsNamedAndFails) {
-  auto path = folder_ / "data" / read_shard_index(folder_ / "data").train.shards.at(0).file;
+  auto path = folder_ / "data" / read_token_shard_index(folder_ / "data").train.shards.at(0).file;
   std::string bytes = read_file(path);
   bytes[bytes.size() / 2] ^= 1;
   write_file_quickly(path, bytes);

@@ -10,7 +10,7 @@
 #include "config/config.h"
 #include "data/data_tokenizer.h"
 #include "data/ledger_record.h"
-#include "data/shard_index.h"
+#include "data/token_shard_index.h"
 #include "run/run_data.h"
 #include "run/trainer.h"
 #include "tests/e2e/finished_run.h"
@@ -50,7 +50,7 @@ class DataRunTest : public testing::Test {
   RunConfig mixture(const std::string& out) const {
     RunConfig config = test::tiny_config(folder_.path());
     config.train.out = (folder_ / out).string();
-    fs::path shard = folder_ / "data" / read_shard_index(folder_ / "data").train.shards.at(0).file;
+    fs::path shard = folder_ / "data" / read_token_shard_index(folder_ / "data").train.shards.at(0).file;
     config.data.path = {(folder_ / "data").string() + "@2", shard.string() + "@1",
                         (folder_ / "text.txt").string() + "@1"};
     return config;
@@ -100,7 +100,7 @@ TEST_F(DataRunTest, GoesOnInTheSameOrderFromAnotherPlace) {
   run(broken, 10);
   fs::rename(folder_ / "data", folder_ / "moved");
   fs::rename(folder_ / "text.txt", folder_ / "moved.txt");
-  fs::path shard = folder_ / "moved" / read_shard_index(folder_ / "moved").train.shards.at(0).file;
+  fs::path shard = folder_ / "moved" / read_token_shard_index(folder_ / "moved").train.shards.at(0).file;
   broken.data.path = {(folder_ / "moved").string() + "@0.5", shard.string() + "@0.25",
                       (folder_ / "moved.txt").string() + "@0.25"};
   broken.data.workers = 1;
@@ -172,7 +172,7 @@ TEST_F(DataRunTest, ValidatesOnDataOfItsOwn) {
 
 TEST_F(DataRunTest, FilesOfTokensNeedNoTokenizer) {
   RunConfig config = mixture("run");
-  fs::path shard = folder_ / "data" / read_shard_index(folder_ / "data").train.shards.at(0).file;
+  fs::path shard = folder_ / "data" / read_token_shard_index(folder_ / "data").train.shards.at(0).file;
   config.data.path = {shard.string()};
   expect_user_error([&] { run(config); }, {"[model.vocab]", "--model.vocab", "--data.tokenizer"});
   config.model.vocab = 100;
@@ -194,7 +194,7 @@ TEST_F(DataRunTest, ChangedDataIsFoundBeforeAnyWork) {
   std::string before = read_file(folder_ / "run/ledger.jsonl");
   expect_user_error([&] { run(config); }, {(folder_ / "text.txt").string(), "has changed since", "restore it"});
   write_file_quickly(folder_ / "text.txt", text);
-  fs::path shard = folder_ / "data" / read_shard_index(folder_ / "data").train.shards.at(0).file;
+  fs::path shard = folder_ / "data" / read_token_shard_index(folder_ / "data").train.shards.at(0).file;
   std::string tokens = read_file(shard), flipped = tokens;
   flipped[flipped.size() / 2] ^= 1;
   write_file_quickly(shard, flipped);
@@ -207,7 +207,7 @@ TEST_F(DataRunTest, ChangedDataIsFoundBeforeAnyWork) {
 TEST_F(DataRunTest, NothingIsSavedThatCameOfADamagedShard) {
   RunConfig config = test::tiny_config(folder_.path());
   config.train.out = (folder_ / "run").string();
-  fs::path shard = folder_ / "data" / read_shard_index(folder_ / "data").train.shards.at(0).file;
+  fs::path shard = folder_ / "data" / read_token_shard_index(folder_ / "data").train.shards.at(0).file;
   std::string good = read_file(shard), bad = good;
   bad[bad.size() / 2 & ~size_t(1)] ^= 1;  // a token of the vocabulary becomes another one
   write_file_quickly(shard, bad);

@@ -133,8 +133,7 @@ TEST_F(GenerateLowTest, WeightsAreKeptInSixteenBits) {
   EXPECT_EQ(own.data("h.0.ln_1.weight"), trained.data("h.0.ln_1.weight"));
   for (const Launch& launch : generator->decode().plan().launches)
     for (ValueId input : generator->decode().plan().graph.nodes()[size_t(launch.node)].inputs)
-      if (const Argument* a = generator->decode().plan().graph.argument_of(input);
-          a && a->layout.role == Role::kColumn) {
+      if (const Argument* a = generator->decode().plan().graph.argument_of(input); a && a->spec.role == Role::kColumn) {
         EXPECT_EQ(generator->decode().plan().graph.dtype(input), DType::kBF16) << a->name;
       }
 }

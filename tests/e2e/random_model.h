@@ -92,7 +92,7 @@ class RandomModel {
       case 13: return product(a);
       case 14: return rank(a) == 0 ? a : softmax(g_, a);
       case 15: return normalised(a);
-      case 16: return dropout(g_, a, rng_, 0.1 + 0.2 * below(4), stream_++);
+      case 16: return dropout(g_, a, rng_, 0.1 + 0.2 * below(4), random_stream_++);
       case 17: return looked_up();
       default: return attended();
     }
@@ -158,8 +158,11 @@ class RandomModel {
 
   ValueId attended() {
     int64_t heads = 1 + below(3), C = heads * (1 + below(5));
-    AttentionOptions options{
-        .heads = heads, .causal = below(3) > 0, .scale = 0.5, .dropout = below(3) ? 0.0 : 0.25, .stream = stream_++};
+    AttentionOptions options{.heads = heads,
+                             .causal = below(3) > 0,
+                             .scale = 0.5,
+                             .dropout = below(3) ? 0.0 : 0.25,
+                             .random_stream = random_stream_++};
     int64_t B = 1 + below(2), T = random_size();
     ValueId qkv = tanh(g_, parameter({B, T, 3 * C})), documents = kNoValue;
     if (below(2)) qkv = add(g_, qkv, parameter({3 * C}));
@@ -213,7 +216,7 @@ class RandomModel {
   ValueId rng_ = kNoValue;
   std::vector<ValueId> values_;
   int parameters_ = 0;
-  int64_t stream_ = 0;
+  int64_t random_stream_ = 0;
 };
 
 /// Optimizer states as they can occur: second moments are not negative, steps count from 0.

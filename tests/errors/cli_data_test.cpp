@@ -5,7 +5,7 @@
 
 #include "base/file.h"
 #include "data/prepare_folder.h"
-#include "data/shard_index.h"
+#include "data/token_shard_index.h"
 #include "data/tokenizer_files.h"
 #include "tests/support/expect_refused.h"
 #include "tests/support/mounted_folder.h"
@@ -24,7 +24,7 @@ class CliData : public testing::Test {
 
   /// Damages the training shard of the tiny data, trains, puts the shard back and sees that training works then.
   void expect_damage_refused(const std::string& bytes, std::initializer_list<std::string> pieces) {
-    fs::path shard = folder_ / "data" / read_shard_index(folder_ / "data").train.shards.at(0).file;
+    fs::path shard = folder_ / "data" / read_token_shard_index(folder_ / "data").train.shards.at(0).file;
     std::string good = read_file(shard);
     write_file_quickly(shard, bytes.empty() ? good.substr(0, good.size() - 100) : bytes + good.substr(bytes.size()));
     expect_refused(train({"--train.steps=1"}), pieces);
@@ -142,7 +142,7 @@ TEST_F(CliData, TextThatIsNotUtf8IsBytes) {
 
 TEST_F(CliData, VocabularyTooSmallForTheData) {
   test::make_tiny_data(folder_.path());
-  int64_t vocab = read_shard_index(folder_ / "data").vocab_size;
+  int64_t vocab = read_token_shard_index(folder_ / "data").vocab_size;
   expect_refused(train({"--model.vocab=100"}),
                  {"vocabulary is too small for the data", fmt::format("at least {}", vocab), "got 100", "model.vocab"});
   EXPECT_FALSE(fs::exists(folder_ / "run"));

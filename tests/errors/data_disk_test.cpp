@@ -25,13 +25,13 @@ TEST(DataErrors, FullDiskKeepsWhatWasThere) {
   MountedFolder disk("size=256k");
   if (!disk.mounted()) GTEST_SKIP() << "mounting a tmpfs is not allowed here";
   TemporaryFolder input;
-  ShardIndex index = prepare(options_for(input, disk.path() / "data", 10'000));
+  TokenShardIndex index = prepare(options_for(input, disk.path() / "data", 10'000));
   // 200 KB of text: too much for the shards. 60 KB: they fit, but not what is cut anew for the two splits.
   for (size_t bytes : {200'000, 60'000}) {
     expect_user_error([&] { prepare(options_for(input, disk.path() / "data", bytes)); },
                       {"cannot write", "No space left", "free some space"});
-    TokenStream(disk.path() / "data", read_shard_index(disk.path() / "data").train).verify();
-    EXPECT_EQ(format_shard_index(read_shard_index(disk.path() / "data")), format_shard_index(index));
+    TokenStream(disk.path() / "data", read_token_shard_index(disk.path() / "data").train).verify();
+    EXPECT_EQ(format_token_shard_index(read_token_shard_index(disk.path() / "data")), format_token_shard_index(index));
     for (const auto& entry : fs::recursive_directory_iterator(disk.path() / "data"))
       EXPECT_NE(entry.path().extension(), ".tmp") << entry.path();
   }
@@ -49,10 +49,10 @@ TEST(DataErrors, FullDiskGoesOnWhenThereIsSpace) {
   EXPECT_FALSE(fs::exists(disk.path() / "data" / kIndexFile));
   fs::remove(disk.path() / "filler");
   std::string note;
-  ShardIndex index = prepare(options, {.note = [&](const std::string& text) { note = text; }});
+  TokenShardIndex index = prepare(options, {.note = [&](const std::string& text) { note = text; }});
   EXPECT_NE(note.find("going on after"), std::string::npos) << note;
   options.out = input / "straight";
-  EXPECT_EQ(format_shard_index(prepare(options)), format_shard_index(index));
+  EXPECT_EQ(format_token_shard_index(prepare(options)), format_token_shard_index(index));
   TokenStream(disk.path() / "data", index.train).verify();
   EXPECT_FALSE(fs::exists(disk.path() / "data" / kUnfinishedFolder));
 }

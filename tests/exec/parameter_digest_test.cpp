@@ -19,7 +19,7 @@ using Values = std::map<std::string, std::vector<uint32_t>>;
 Values random_values(const std::vector<StoredTensor>& tensors) {
   Values values;
   for (const StoredTensor& tensor : tensors)
-    for (std::vector<uint32_t>& bits = values[tensor.name]; int64_t(bits.size()) < num_elements(tensor.layout.global);)
+    for (std::vector<uint32_t>& bits = values[tensor.name]; int64_t(bits.size()) < num_elements(tensor.spec.global);)
       bits.push_back(philox4x32(digest_salt(tensor.name), uint64_t(bits.size()))[0]);
   return values;
 }
@@ -28,7 +28,7 @@ Values random_values(const std::vector<StoredTensor>& tensors) {
 uint64_t slow_digest(const std::vector<StoredTensor>& tensors, const Values& values) {
   uint64_t sum = 0;
   for (const StoredTensor& tensor : tensors) {
-    if (!is_parameter(tensor.layout.role)) continue;
+    if (!is_parameter(tensor.spec.role)) continue;
     const std::vector<uint32_t>& bits = values.at(tensor.name);
     for (size_t i = 0; i < bits.size(); ++i) sum += element_digest(digest_salt(tensor.name), i, bits[i]);
   }
@@ -49,7 +49,7 @@ uint64_t take(const std::vector<StoredTensor>& tensors, const Values& values, co
 /// A parameter of shape `global` of which ranks store `stored`.
 StoredTensor parameter(const std::string& name, const Shape& stored, const Shape& global,
                        const std::vector<Cut>& cuts = {}, std::vector<int64_t> stages = {}) {
-  return {name, {DType::kF32, stored}, Layout{Role::kMatrix, "", global, 1, cuts}, 1, std::move(stages)};
+  return {name, {DType::kF32, stored}, ArgumentSpec{Role::kMatrix, "", global, 1, cuts}, 1, std::move(stages)};
 }
 
 void expect_same_on_ranks(const Mesh& mesh, const std::vector<StoredTensor>& tensors) {
@@ -93,7 +93,7 @@ TEST(ParameterDigest, CountsWhatSeveralStagesHaveOnce) {
 
 TEST(ParameterDigest, StatesAreNoParameters) {
   StoredTensor moment = parameter("m", {5}, {5});
-  moment.layout.role = Role::kMoment;
+  moment.spec.role = Role::kMoment;
   std::vector<StoredTensor> tensors = {parameter("a", {5}, {5}), moment};
   Values values = random_values(tensors);
   uint64_t expected = take(tensors, values, nullptr);

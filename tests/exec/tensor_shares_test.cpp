@@ -17,10 +17,10 @@ const Mesh kMesh{{{"data", 2}, {"tensor", 2}}};
 // A parameter 'w' of which a rank stores `stored`.
 Graph graph_of(const Shape& stored, const Shape& global, std::vector<Cut> cuts) {
   Graph graph("store");
-  Layout layout = default_layout(Argument::Kind::kParameter, {DType::kF32, stored});
-  layout.global = global;
-  layout.cuts = std::move(cuts);
-  graph.add_argument(Argument::Kind::kParameter, "w", {DType::kF32, stored}, layout);
+  ArgumentSpec spec = default_spec(Argument::Kind::kParameter, {DType::kF32, stored});
+  spec.global = global;
+  spec.cuts = std::move(cuts);
+  graph.add_argument(Argument::Kind::kParameter, "w", {DType::kF32, stored}, spec);
   return graph;
 }
 
@@ -31,13 +31,13 @@ std::vector<float> numbers(const Shape& shape) {
 }
 
 void expect_round_trip(const Graph& graph) {
-  const Layout& layout = graph.arguments()[0].layout;
+  const ArgumentSpec& spec = graph.arguments()[0].spec;
   run_ranks(4, [&](Communicator& world) {
     MeshRanks ranks(kMesh, world);
     auto backend = cpu::make_backend();
     TensorStore store(*backend, &ranks);
     store.make(graph);
-    std::vector<float> written = numbers(layout.global), read(written.size(), -1.0f);
+    std::vector<float> written = numbers(spec.global), read(written.size(), -1.0f);
     store.write_share("w", written.data());
     store.read_whole("w", store.leads() ? read.data() : nullptr);
     if (store.leads()) EXPECT_EQ(read, written);
@@ -75,7 +75,7 @@ TEST(TensorShares, AreWhereTheWholeHasThem) {
 // Of a pipeline's stages: known to all ranks, stored by those of some.
 TEST(TensorShares, MayBeOfOtherStages) {
   Mesh mesh{{{"pipe", 2}, {"data", 2}}};
-  Layout whole{Role::kMatrix, "", {4, 6}}, cut = whole;
+  ArgumentSpec whole{Role::kMatrix, "", {4, 6}}, cut = whole;
   cut.cuts = {{"data", 2, 0, 1}};
   std::vector<StoredTensor> tensors = {{"first", {DType::kF32, {4, 6}}, whole, 1, {0}},
                                        {"second", {DType::kF32, {2, 6}}, cut, 1, {1}},
@@ -98,15 +98,15 @@ TEST(TensorShares, MayBeOfOtherStages) {
   });
 }
 
-TEST(TensorShares, HaveSlotsOfTheirOwn) {
+TEST(TensorShares, HaveBuffersOfTheirOwn) {
   auto backend = cpu::make_backend();
   TensorStore store(*backend);
   store.make({{"act", {DType::kF32, {3}}, {Role::kActivation, "", {3}}, 2}, {"w", {DType::kF32, {3}}, {}, 1}});
-  EXPECT_EQ(store.slots("act"), 2);
+  EXPECT_EQ(store.buffers("act"), 2);
   std::set<void*> places = {store.data("act", 0), store.data("act", 1), store.data("w")};
   EXPECT_EQ(places.size(), 3u);
   auto *first = static_cast<std::byte*>(store.data("act", 0)), *second = static_cast<std::byte*>(store.data("act", 1));
-  EXPECT_EQ((second - first) % 64, 0) << "kernels load vectors from where a slot begins";
+  EXPECT_EQ((second - first) % 64, 0) << "kernels load vectors from where a buffer begins";
   EXPECT_ANY_THROW(store.data("act", 2));
   store.make({{"act", {DType::kF32, {3}}, {Role::kActivation, "", {3}}}});  // who needs one has one
   EXPECT_ANY_THROW(store.make({{"act", {DType::kF32, {3}}, {Role::kActivation, "", {3}}, 3}}));

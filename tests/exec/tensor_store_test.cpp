@@ -53,8 +53,8 @@ TEST(TensorStore, KeepsTheLayoutsOfItsGraph) {
       graph.add_argument(Argument::Kind::kParameter, "w", {DType::kF32, {8, 2}}, {Role::kEmbedding, "", {5, 2}});
   g.state_of(w, "m", Role::kMoment);
   store.make(graph);
-  EXPECT_EQ(store.layout("w"), (Layout{Role::kEmbedding, "", {5, 2}}));
-  EXPECT_EQ(store.layout("m.w"), (Layout{Role::kMoment, "w", {5, 2}}));
+  EXPECT_EQ(store.spec("w"), (ArgumentSpec{Role::kEmbedding, "", {5, 2}}));
+  EXPECT_EQ(store.spec("m.w"), (ArgumentSpec{Role::kMoment, "w", {5, 2}}));
   EXPECT_EQ(store.type("m.w").shape, (Shape{8, 2}));
   Graph other;
   GraphBuilder(other).parameter("w", {DType::kF32, {8, 2}}, Role::kEmbedding);  // the same type, but not padded

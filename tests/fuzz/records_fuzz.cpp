@@ -1,7 +1,7 @@
 // The JSON that the program keeps for itself: data.json, the ledger and index.json, as the first byte says. What is
 // accepted is written back as what was read.
 #include "data/ledger.h"
-#include "data/shard_index.h"
+#include "data/token_shard_index.h"
 #include "tests/fuzz/fuzz_file.h"
 #include "tests/support/quick_file.h"
 #include "tests/support/temporary_folder.h"
@@ -32,9 +32,10 @@ void try_ledger(std::string_view text) {
 void try_index(std::string_view text) {
   static const MemoryFolder folder;
   write_file_quickly(folder.path() / kIndexFile, text);
-  std::string written = format_shard_index(read_shard_index(folder.path()));
+  std::string written = format_token_shard_index(read_token_shard_index(folder.path()));
   write_file_quickly(folder.path() / kIndexFile, written);
-  if (format_shard_index(read_shard_index(folder.path())) != written) fuzz_failure("another index comes back");
+  if (format_token_shard_index(read_token_shard_index(folder.path())) != written)
+    fuzz_failure("another index comes back");
 }
 
 }  // namespace

@@ -35,8 +35,8 @@ Tensors on_mesh(const RunConfig& config, const Body& body) {
     body(session);
     const TensorStore& store = session.store();
     for (const std::string& name : store.names()) {
-      if (is_scratch(store.layout(name).role)) continue;
-      std::vector<std::byte> values(size_t(num_bytes({store.type(name).dtype, store.layout(name).global})));
+      if (is_scratch(store.spec(name).role)) continue;
+      std::vector<std::byte> values(size_t(num_bytes({store.type(name).dtype, store.spec(name).global})));
       store.read_whole(name, values.data());
       if (leads(ranks)) tensors[name] = std::move(values);
     }

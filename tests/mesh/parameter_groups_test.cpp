@@ -67,7 +67,7 @@ std::vector<HostTensor> arguments_of(const Graph& share, const std::vector<HostT
   for (size_t i = 0; i < whole.size(); ++i) {
     const Argument& argument = share.arguments()[i];
     bool is_input = argument.kind == Argument::Kind::kInput;
-    arguments.push_back(is_input ? whole[i] : share_of(whole[i], argument.layout.cuts, mesh, rank));
+    arguments.push_back(is_input ? whole[i] : share_of(whole[i], argument.spec.cuts, mesh, rank));
   }
   arguments.resize(share.arguments().size());
   return arguments;
@@ -92,7 +92,7 @@ void expect_same_on_ranks(const OptimizerRule& rule, const MeshConfig& config) {
     Interpretation got = run_on(*backend, share, arguments_of(share, arguments, mesh, ranks.rank()), 1, &ranks);
     for (size_t u = 0; u < expected.updates.size(); ++u) {
       const Argument& target = *share.argument_of(share.updates()[u].target);
-      HostTensor part = share_of(expected.updates[u], target.layout.cuts, mesh, ranks.rank());
+      HostTensor part = share_of(expected.updates[u], target.spec.cuts, mesh, ranks.rank());
       bool is_code = part.type.dtype == DType::kU8;  // of numbers that may be beside each other
       double tolerance = is_code ? 1 + 1e-9 : part.type.dtype == DType::kBF16 ? 0.02 : is_for_large(rule) ? 3e-4 : 2e-5;
       EXPECT_LT(difference(got.updates[u], part), tolerance) << target.name << " on rank " << ranks.rank();
@@ -128,7 +128,7 @@ TEST(ParameterGroups, TensorCutsStatesOf8BitsBetweenBlocks) {
   Graph share = share_by(adamw8bit_rule, {.data = 1, .tensor = 2});
   auto cuts = [&](const std::string& name) {
     ValueId value = share.find_argument(name);
-    return to_string(share.type(value)) + " " + print_cuts(share.argument_of(value)->layout.cuts);
+    return to_string(share.type(value)) + " " + print_cuts(share.argument_of(value)->spec.cuts);
   };
   EXPECT_EQ(cuts("adam8.m.h.0.mlp.c_fc.weight"), "u8[256,2,256] tensor:2@1");
   EXPECT_EQ(cuts("adam8.m_scale.h.0.mlp.c_fc.weight"), "f32[256,2] tensor:2@1");
@@ -183,8 +183,8 @@ TEST(ParameterGroups, InSlotsMuonsProductsHaveTheSameShapesOnAnyNumberOfRanks) {
 TEST(ParameterGroups, ZeroCutsTheMomentaOfMuon) {
   Graph share = share_by(normuon_rule, {.data = 2, .zero = 1});
   for (const Argument& argument : share.arguments()) {
-    if (argument.name.starts_with("muon.m.")) EXPECT_EQ(print_cuts(argument.layout.cuts), "data:2@0") << argument.name;
-    if (argument.name.starts_with("muon.v.")) EXPECT_TRUE(argument.layout.cuts.empty()) << argument.name;
+    if (argument.name.starts_with("muon.m.")) EXPECT_EQ(print_cuts(argument.spec.cuts), "data:2@0") << argument.name;
+    if (argument.name.starts_with("muon.v.")) EXPECT_TRUE(argument.spec.cuts.empty()) << argument.name;
   }
 }
 
@@ -194,9 +194,9 @@ TEST(ParameterGroups, ZeroLeavesWholeWhatARuleReadsWhole) {
   int cut = 0, whole = 0;
   for (const Argument& argument : share.arguments()) {
     if (argument.kind == Argument::Kind::kInput || argument.name == "step") continue;
-    const std::string& name = argument.layout.of.empty() ? argument.name : argument.layout.of;
+    const std::string& name = argument.spec.of.empty() ? argument.name : argument.spec.of;
     bool by_toy_rule = share.find_argument("toy.m." + name) != kNoValue;
-    EXPECT_EQ(argument.layout.cuts.empty(), by_toy_rule) << argument.name;
+    EXPECT_EQ(argument.spec.cuts.empty(), by_toy_rule) << argument.name;
     (by_toy_rule ? whole : cut) += 1;
   }
   EXPECT_GT(cut, 10);

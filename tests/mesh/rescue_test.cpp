@@ -18,7 +18,7 @@ std::vector<Batch> batches_of(const Session& session, int64_t step) {
 std::vector<std::byte> bytes_of(const TensorStore& store) {
   std::vector<std::byte> all;
   for (const std::string& name : store.names()) {
-    if (is_scratch(store.layout(name).role)) continue;
+    if (is_scratch(store.spec(name).role)) continue;
     std::vector<std::byte> bytes(size_t(num_bytes(store.type(name))));
     store.read(name, bytes.data(), int64_t(bytes.size()));
     all.insert(all.end(), bytes.begin(), bytes.end());

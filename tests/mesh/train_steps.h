@@ -110,8 +110,8 @@ inline Outcome train_steps(const RunConfig& config, const MeshRanks* ranks) {
   outcome.evaluated = evaluate_step(session, kSteps);
   const TensorStore& store = session.store();
   for (const std::string& name : store.names()) {
-    if (is_scratch(store.layout(name).role)) continue;
-    std::vector<float> values(size_t(num_elements(store.layout(name).global)));
+    if (is_scratch(store.spec(name).role)) continue;
+    std::vector<float> values(size_t(num_elements(store.spec(name).global)));
     store.read_whole(name, values.data());
     outcome.tensors[name] = std::move(values);
   }

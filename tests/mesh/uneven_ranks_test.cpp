@@ -71,11 +71,11 @@ TEST(UnevenRanks, HaveSharesOfParametersWithRowsAdded) {
     CompiledStep step = compile_step(resolve(config, {}), cpu::nominal_platform(1));
     const Graph& graph = step.programs[0].plan.graph;
     for (const Argument& argument : graph.arguments()) {
-      if (!is_parameter(argument.layout.role)) continue;
-      Shape stored = whole_shape(graph.shape(argument.value), argument.layout.cuts);
-      if (stored == argument.layout.global) continue;
+      if (!is_parameter(argument.spec.role)) continue;
+      Shape stored = whole_shape(graph.shape(argument.value), argument.spec.cuts);
+      if (stored == argument.spec.global) continue;
       ++padded;
-      EXPECT_FALSE(argument.layout.cuts.empty()) << argument.name << ", zero " << zero;
+      EXPECT_FALSE(argument.spec.cuts.empty()) << argument.name << ", zero " << zero;
     }
     EXPECT_GT(padded, 10);
   }

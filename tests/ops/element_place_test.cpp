@@ -1,8 +1,8 @@
 #include "ops/element_place.h"
 
+#include "graph/argument_spec.h"
 #include "graph/builder.h"
 #include "graph/host_tensor.h"
-#include "graph/layout.h"
 #include "ops/interpret.h"
 #include "tests/support/share_of.h"
 

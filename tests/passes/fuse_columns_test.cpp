@@ -91,8 +91,8 @@ TEST(FuseColumns, WhatAnotherStageMadeIsAddedUpAsARowGroupWould) {
     }})",
                        role);
   };
-  EXPECT_EQ(count_ops(fused(parse(text("stream"))), "row"), 1);
-  EXPECT_EQ(count_ops(fused(parse(text("stream")), able(false)), "column"), 1);
+  EXPECT_EQ(count_ops(fused(parse(text("residual"))), "row"), 1);
+  EXPECT_EQ(count_ops(fused(parse(text("residual")), able(false)), "column"), 1);
   EXPECT_EQ(count_ops(fused(parse(text("activation"))), "column"), 1);
 }
 

@@ -96,16 +96,16 @@ TEST(PadShards, AStepIsTheSameOnAnyNumberOfRanks) {
       std::vector<HostTensor> arguments = test::step_arguments(step);
       for (size_t i = 0; i < arguments.size(); ++i) {
         const Argument& argument = step.arguments()[i];
-        int64_t own = num_elements(argument.layout.global);
-        if (!argument.layout.global.empty() && argument.kind != Argument::Kind::kInput)
+        int64_t own = num_elements(argument.spec.global);
+        if (!argument.spec.global.empty() && argument.kind != Argument::Kind::kInput)
           std::fill(arguments[i].data.begin() + own, arguments[i].data.end(), 0.0);
       }
       Graph share = step;
       shard(share, context);
       EXPECT_EQ(test::find_sharding_fault(step, share, context.mesh, arguments, 1e-9), "") << data << " " << zero;
       for (const Argument& argument : share.arguments()) {
-        bool is_matrix_state = argument.layout.role == Role::kMoment && share.shape(argument.value).size() == 2;
-        EXPECT_TRUE(!is_matrix_state || !argument.layout.cuts.empty()) << argument.name << " on " << data;
+        bool is_matrix_state = argument.spec.role == Role::kMoment && share.shape(argument.value).size() == 2;
+        EXPECT_TRUE(!is_matrix_state || !argument.spec.cuts.empty()) << argument.name << " on " << data;
       }
     }
 }

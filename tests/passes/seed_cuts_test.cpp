@@ -138,7 +138,7 @@ TEST(SeedStream, IsCutAlongTimeWithinThePiecesOfContext) {
                               size + R"(,16,8]
       result y = %2
     })");
-    std::map<ValueId, std::vector<Cut>> cuts = seed_stream(graph, step_mesh(mesh), false);
+    std::map<ValueId, std::vector<Cut>> cuts = seed_residual(graph, step_mesh(mesh), false);
     return cuts.empty() ? "" : print_cuts(cuts.at(graph.nodes()[0].outputs[0]));
   };
   EXPECT_EQ(cuts(1, {}), "");
@@ -152,8 +152,8 @@ TEST(SeedStream, IsCutAlongTimeWithinThePiecesOfContext) {
 // A matrix (out, in), as which Llama's are stored, adds up parts over its columns.
 // A matrix that lies transposed is cut along its other dim, and its role says the same.
 TEST(SeedCuts, GoByHowAMatrixLies) {
-  auto dim_of = [](const std::string& layout) {
-    Graph graph = test::parse("graph g {\n  param w = %0 {" + layout + "} : f32[8,8]\n  result y = %0\n}");
+  auto dim_of = [](const std::string& spec) {
+    Graph graph = test::parse("graph g {\n  param w = %0 {" + spec + "} : f32[8,8]\n  result y = %0\n}");
     PassContext context;
     context.mesh = step_mesh({.tensor = 2});
     return seed_cuts(graph, context).at(0).at(0).dim;

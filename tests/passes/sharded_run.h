@@ -17,7 +17,7 @@ inline std::vector<std::vector<HostTensor>> arguments_of_ranks(const Graph& shar
     for (size_t i = 0; i < sharded.arguments().size(); ++i) {
       const Argument& argument = sharded.arguments()[i];
       if (i < whole.size()) {
-        arguments[size_t(rank)].push_back(share_of(whole[i], argument.layout.cuts, mesh, rank));
+        arguments[size_t(rank)].push_back(share_of(whole[i], argument.spec.cuts, mesh, rank));
         continue;
       }
       std::string axis = argument.name.substr(argument.name.find('.') + 1);
@@ -54,7 +54,7 @@ inline std::string find_sharding_fault(const Graph& graph, const Graph& sharded,
         return fmt::format("result {} differs by {} on rank {}", graph.results()[i].name, d, rank);
     for (size_t i = 0; i < expected.updates.size(); ++i) {
       const Argument& target = *sharded.argument_of(sharded.updates()[i].target);
-      std::vector<Cut> cuts = target.layout.cuts;
+      std::vector<Cut> cuts = target.spec.cuts;
       HostTensor sum = updated(ranks, i, cuts, mesh, rank);
       std::erase_if(cuts, [](const Cut& cut) { return cut.term; });
       if (double d = difference(sum, share_of(expected.updates[i], cuts, mesh, rank)); !(d <= tolerance))

@@ -16,10 +16,10 @@ using test::canonical;
 const Graph& chunk() {
   static const Graph graph = test::parse(R"(graph chunk {
     param w = %0 : f32[4,4]
-    state stream.1 = %1 {role="stream"} : f32[2,4]
-    state stream.2 = %2 {role="stream"} : f32[2,4]
-    state stream_grad.2 = %3 {role="stream"} : f32[2,4]
-    state stream_grad.1 = %4 {role="stream"} : f32[2,4]
+    state stream.1 = %1 {role="residual"} : f32[2,4]
+    state stream.2 = %2 {role="residual"} : f32[2,4]
+    state stream_grad.2 = %3 {role="residual"} : f32[2,4]
+    state stream_grad.1 = %4 {role="residual"} : f32[2,4]
     state grad.w = %5 {of="w", role="gradient_sum"} : f32[4,4]
     %6 = neg(%0) : f32[4,4]
     %7 = matmul(%1, %6) {trans_a=false, trans_b=false} : f32[2,4]
@@ -44,8 +44,8 @@ TEST(SplitChunk, KeepsActivationsAndMakesWhatParametersGiveAgain) {
   ASSERT_EQ(programs.size(), 2u);
   EXPECT_EQ(print(programs[0]), canonical(R"(graph forward.3 {
     param w = %0 : f32[4,4]
-    state stream.1 = %1 {role="stream"} : f32[2,4]
-    state stream.2 = %2 {role="stream"} : f32[2,4]
+    state stream.1 = %1 {role="residual"} : f32[2,4]
+    state stream.2 = %2 {role="residual"} : f32[2,4]
     state act.3.0 = %3 {role="activation"} : f32[2,4]
     %4 = neg(%0) : f32[4,4]
     %5 = matmul(%1, %4) {trans_a=false, trans_b=false} : f32[2,4]
@@ -55,9 +55,9 @@ TEST(SplitChunk, KeepsActivationsAndMakesWhatParametersGiveAgain) {
   })"));
   EXPECT_EQ(print(programs[1]), canonical(R"(graph backward.3 {
     param w = %0 : f32[4,4]
-    state stream.1 = %1 {role="stream"} : f32[2,4]
-    state stream_grad.2 = %2 {role="stream"} : f32[2,4]
-    state stream_grad.1 = %3 {role="stream"} : f32[2,4]
+    state stream.1 = %1 {role="residual"} : f32[2,4]
+    state stream_grad.2 = %2 {role="residual"} : f32[2,4]
+    state stream_grad.1 = %3 {role="residual"} : f32[2,4]
     state grad.w = %4 {of="w", role="gradient_sum"} : f32[4,4]
     state act.3.0 = %5 {role="activation"} : f32[2,4]
     %6 = neg(%0) : f32[4,4]
@@ -76,7 +76,7 @@ TEST(SplitChunk, PutsGradientsOfParametersInAProgramOfTheirOwn) {
   EXPECT_EQ(programs[1].name(), "backward_input.3");
   EXPECT_EQ(test::count_ops(programs[1], "matmul"), 1);
   EXPECT_EQ(print(programs[2]), canonical(R"(graph backward_weight.3 {
-    state stream.1 = %0 {role="stream"} : f32[2,4]
+    state stream.1 = %0 {role="residual"} : f32[2,4]
     state grad.w = %1 {of="w", role="gradient_sum"} : f32[4,4]
     state act.3.1 = %2 {role="activation"} : f32[2,4]
     %3 = matmul(%0, %2) {trans_a=true, trans_b=false} #backward : f32[4,4]

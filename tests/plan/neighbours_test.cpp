@@ -50,7 +50,7 @@ TEST(Neighbours, ABlockIsInOneRow) {
     result c = %6
   })");
   Plan plan = make_plan(graph, Target());
-  StorageMap storage = map_storage(graph, schedule_streams(graph, plan.launches, {}));
+  StorageMap storage = map_storage(graph, assign_streams(graph, plan.launches, {}));
   std::vector<int> seen(storage.blocks.size(), 0);
   for (const std::vector<int>& row : find_neighbours(graph, storage)) {
     EXPECT_EQ(row.size(), 2u);

@@ -49,16 +49,16 @@ TEST(PipeSchedule, OfTwoStagesReadsAsInThePapers) {
             "send d1.3 B0.1 send d0.1 recv d1.2 B1.1 send d1.1");
 }
 
-// A validation of a training run finds its slots, and no rank waits for ever, also with fewer batches.
-TEST(PipeSchedule, ForwardPartTakesNoMoreSlotsAndHasTheBubbleOfOnePass) {
+// A validation of a training run finds its buffers, and no rank waits for ever, also with fewer batches.
+TEST(PipeSchedule, ForwardPartTakesNoMoreBuffersAndHasTheBubbleOfOnePass) {
   for_all([](const PipeSchedule& s, std::string_view) {
     PipeSchedule forward = forward_part(s);
     for (int64_t stage = 0; stage < s.stages; ++stage)
       for (int64_t chunk = stage; chunk < s.chunks; chunk += s.stages) {
         Kind begin = s.is_sent(chunk) ? Kind::kReceive : Kind::kForward;
         Kind last = s.splits_backward(chunk) ? Kind::kBackwardWeight : Kind::kBackward;
-        ASSERT_LE(forward.slots(stage, {begin, chunk}, {Kind::kForward, chunk}),
-                  s.slots(stage, {begin, chunk}, {last, chunk}));
+        ASSERT_LE(forward.in_flight(stage, {begin, chunk}, {Kind::kForward, chunk}),
+                  s.in_flight(stage, {begin, chunk}, {last, chunk}));
       }
     PipeTimeline timeline = simulate_pipe(forward, std::vector<ChunkSeconds>(size_t(s.chunks)), 0);
     ASSERT_EQ(timeline.seconds, double(s.micro_batches * s.chunks / s.stages + s.stages - 1));
@@ -162,39 +162,39 @@ TEST(PipeSchedule, TheTestOfWaitingFindsSendsInTheWrongOrder) {
   EXPECT_FALSE(ends(s));
 }
 
-// A micro-batch finds its slot free: the one before in it is done.
-TEST(PipeSchedule, SlotsAreFreeWhenTheyAreTaken) {
+// A micro-batch finds its buffer free: the one before in it is done.
+TEST(PipeSchedule, BuffersAreFreeWhenTheyAreTaken) {
   for_all([](const PipeSchedule& s, std::string_view) {
     for (int64_t chunk = 0; chunk < s.chunks; ++chunk) {
       bool splits = s.splits_backward(chunk);
       PipeAction first{s.is_sent(chunk) ? Kind::kReceive : Kind::kForward, chunk};
       PipeAction last{splits ? Kind::kBackwardWeight : Kind::kBackward, chunk};
-      int64_t stage = s.stage_of(chunk), slots = s.slots(stage, first, last);
-      std::vector<bool> taken(size_t(slots), false);
+      int64_t stage = s.stage_of(chunk), buffers = s.in_flight(stage, first, last);
+      std::vector<bool> taken(size_t(buffers), false);
       for (const PipeAction& a : s.actions[size_t(stage)]) {
-        auto slot = taken.begin() + a.micro_batch % slots;
+        auto buffer = taken.begin() + a.micro_batch % buffers;
         if (a.chunk != chunk) continue;
         if (a.kind == first.kind) {
-          ASSERT_FALSE(*slot);
-          *slot = true;
+          ASSERT_FALSE(*buffer);
+          *buffer = true;
         }
-        if (a.kind == last.kind) *slot = false;
+        if (a.kind == last.kind) *buffer = false;
       }
     }
   });
 }
 
 // As the first chunk's pass of a validation is: nothing is received for it, and nothing reads it later.
-TEST(PipeSchedule, AnActionThatTakesASlotAndGivesItBackNeedsOne) {
+TEST(PipeSchedule, AnActionThatTakesABufferAndGivesItBackNeedsOne) {
   PipeSchedule forward = forward_part(make_pipe_schedule("1f1b", 2, 1, 4));
-  EXPECT_EQ(forward.slots(0, {Kind::kForward, 0}, {Kind::kForward, 0}), 1);
+  EXPECT_EQ(forward.in_flight(0, {Kind::kForward, 0}, {Kind::kForward, 0}), 1);
 }
 
 TEST(PipeSchedule, HoldsAsManyMicroBatchesAsItsSourceSays) {
   for_all([](const PipeSchedule& s, std::string_view name) {
     for (int64_t stage = 0; stage < s.stages; ++stage) {
       Kind last = s.splits_backward(stage) ? Kind::kBackwardWeight : Kind::kBackward;
-      int64_t held = s.slots(stage, {Kind::kForward, stage}, {last, stage});
+      int64_t held = s.in_flight(stage, {Kind::kForward, stage}, {last, stage});
       if (name == "gpipe") {
         EXPECT_EQ(held, s.micro_batches);
       }

@@ -35,9 +35,9 @@ Plan two_streams(std::string_view text) { return make_plan(parse_graph(text, fin
 // Every launch on one of these streams at random; values stay where they lie.
 Plan scattered(Plan plan, const std::vector<PlannedStream>& streams, uint32_t seed) {
   std::mt19937 random(seed);
-  StreamSchedule schedule{streams, {}, {}};
-  for (size_t n = 0; n < plan.graph.nodes().size(); ++n) schedule.stream.push_back(int(random() % streams.size()));
-  order_streams(plan, schedule);
+  StreamAssignment assignment{streams, {}, {}};
+  for (size_t n = 0; n < plan.graph.nodes().size(); ++n) assignment.stream.push_back(int(random() % streams.size()));
+  order_streams(plan, assignment);
   return plan;
 }
 

@@ -119,8 +119,8 @@ TEST(Streams, OperandsStayUntilTheOtherStreamHasDoneAsMuch) {
   EXPECT_EQ(last_of_block(plan, 4), 2);
   // db (3) begins when node 2 is over and takes as long as node 5, neg (4) after it as long as node 6. What comes last
   // is done when the update (9, 10) reads it.
-  StreamSchedule schedule = schedule_streams(plan.graph, plan.launches, {.side = true});
-  EXPECT_EQ(schedule.done, (std::vector<int>{0, 2, 2, 5, 6, 5, 6, 9, 10, 9, 10, 11}));
+  StreamAssignment assignment = assign_streams(plan.graph, plan.launches, {.side = true});
+  EXPECT_EQ(assignment.done, (std::vector<int>{0, 2, 2, 5, 6, 5, 6, 9, 10, 9, 10, 11}));
 }
 
 // tanh (5) would write over dx (%6), but db (3) may still read it then.

@@ -76,7 +76,7 @@ TEST_F(EvaluatorTest, MarkersAndHiddenTargetsDoNotMatter) {
   std::vector<int32_t> ids(129);
   open_tokens({shard("train")}, {})->read(0, ids);
   for (size_t i = 0; i < ids.size(); i += 7) ids[i] = load_tokenizer(folder_ / "data").end_of_text();
-  ShardWriter writer(path, int64_t(ids.size()), 2);
+  TokenShardWriter writer(path, int64_t(ids.size()), 2);
   writer.append(ids);
   writer.finish();
   writer.commit();
@@ -94,7 +94,7 @@ TEST_F(EvaluatorTest, RefusesAPartInWhichNoTargetCounts) {
   std::vector<int32_t> ids(40 * 16 + 1, 7);
   std::fill(ids.begin() + 20 * 16, ids.end(), 3);
   std::string late = (folder_ / "late.bin").string();
-  ShardWriter writer(late, int64_t(ids.size()), 2);
+  TokenShardWriter writer(late, int64_t(ids.size()), 2);
   writer.append(ids);
   writer.finish();
   writer.commit();

@@ -85,7 +85,7 @@ TEST(Fp16, RecoversFromAScaleThatOverflows) {
 std::map<std::string, std::vector<std::byte>> read_store(const TensorStore& store) {
   std::map<std::string, std::vector<std::byte>> tensors;
   for (const std::string& name : store.names()) {
-    if (store.layout(name).role == Role::kWeights) continue;  // made anew in each step
+    if (store.spec(name).role == Role::kWeights) continue;  // made anew in each step
     std::vector<std::byte>& bytes = tensors[name];
     bytes.resize(size_t(num_bytes(store.type(name))));
     store.read(name, bytes.data(), int64_t(bytes.size()));

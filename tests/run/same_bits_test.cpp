@@ -59,7 +59,7 @@ Trace train(const RunConfig& config) {
   trace["losses and norms"].assign(bytes.begin(), bytes.end());
   for (const std::string& name : session.store().names()) {
     std::vector<std::byte>& tensor = trace[name];
-    tensor.resize(size_t(num_bytes({session.store().type(name).dtype, session.store().layout(name).global})));
+    tensor.resize(size_t(num_bytes({session.store().type(name).dtype, session.store().spec(name).global})));
     session.store().read(name, tensor.data(), int64_t(tensor.size()));
   }
   return trace;

@@ -35,7 +35,7 @@ struct TinyRun {
   Tensors tensors() const {
     Tensors all;
     for (const std::string& name : session.store().names()) {
-      if (is_scratch(session.store().layout(name).role)) continue;
+      if (is_scratch(session.store().spec(name).role)) continue;
       all[name].resize(size_t(num_bytes(session.store().type(name))));
       session.store().read(name, all[name].data(), int64_t(all[name].size()));
     }

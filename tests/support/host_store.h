@@ -64,8 +64,8 @@ class HostStore {
   void fill(uint64_t seed) {
     for (const std::string& name : store.names()) {
       std::vector<float> values(size_t(num_elements(store.type(name).shape)));
-      if (store.layout(name).role != Role::kGradientSum)
-        for (size_t i = 0; i < size_t(num_elements(store.layout(name).global)); ++i)
+      if (store.spec(name).role != Role::kGradientSum)
+        for (size_t i = 0; i < size_t(num_elements(store.spec(name).global)); ++i)
           values[i] = uniform_float(philox4x32(seed, i, std::hash<std::string>()(name))[0]) - 0.5f;
       write(name, values);
     }

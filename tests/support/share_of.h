@@ -1,8 +1,8 @@
 // The share of a tensor that a rank of a mesh has, element by element.
 #pragma once
 
+#include "graph/argument_spec.h"
 #include "graph/host_tensor.h"
-#include "graph/layout.h"
 #include "graph/mesh.h"
 
 namespace tokamak::test {

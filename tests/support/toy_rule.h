@@ -12,7 +12,7 @@
 
 namespace tokamak::test {
 
-inline ValueType one_of_each_row(const ValueType& parameter, const Layout&) {
+inline ValueType one_of_each_row(const ValueType& parameter, const ArgumentSpec&) {
   return {DType::kBF16, {parameter.shape[0]}};
 }
 
@@ -31,7 +31,7 @@ inline std::vector<ValueId> update_by_toy_rule(GraphBuilder& g, const ParameterU
 }
 
 inline const OptimizerRule* adamw_but_for_matrices(const Argument& parameter) {
-  Role role = parameter.layout.role;
+  Role role = parameter.spec.role;
   bool is_inner_matrix = role == Role::kMatrix || role == Role::kColumn || role == Role::kRow;
   return is_inner_matrix ? nullptr : &adamw_rule;
 }

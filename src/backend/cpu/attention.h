@@ -26,12 +26,12 @@ struct AttentionShape {
   ZigZag zigzag() const { return {time, ranks, coordinate}; }
 };
 
-/// Dropout of probabilities: MatrixRandom(key, stream, T) says by the number of (place(b * H + h), i, j) whether
+/// Dropout of probabilities: MatrixRandom(key, random_stream, T) says by the number of (place(b * H + h), i, j) whether
 /// probability (b, h, i, j) is dropped with chance p, and what the others are scaled by. p = 0: no dropout. Of several
 /// ranks T, i and j are of the whole sequence.
 struct AttentionDropout {
   float p = 0;
-  uint64_t key = 0, stream = 0;
+  uint64_t key = 0, random_stream = 0;
   ElementPlace place;
 };
 

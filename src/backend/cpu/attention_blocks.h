@@ -173,7 +173,7 @@ class DocumentRanges {
 /// Factors of the probabilities of the query at position i, of so many, of a head and keys key .. key + kKeys - 1.
 inline void dropout_factors(const AttentionDropout& dropout, int64_t positions, int64_t head, int64_t i, int64_t key,
                             float* factors) {
-  MatrixRandom random(dropout.key, dropout.stream, positions);
+  MatrixRandom random(dropout.key, dropout.random_stream, positions);
   uint32_t threshold = dropout_threshold(dropout.p);
   auto kept = float(dropout_factor(dropout.p));
   size_t row = i & 8 ? 2 : 0;

@@ -8,6 +8,7 @@
 #include "graph/op_def.h"
 #include "ops/attention_decode.h"
 #include "ops/context_attention.h"
+#include "ops/generate.h"
 
 #include <cstring>
 
@@ -48,7 +49,7 @@ AttentionDropout dropout_of(const Node& node, const void* rng) {
   if (dropout.p == 0) return dropout;
   const auto* words = static_cast<const int32_t*>(rng);
   dropout.key = step_key(words[0], words[1]);
-  dropout.stream = uint64_t(node.attrs.get_int("stream"));
+  dropout.random_stream = uint64_t(node.attrs.get_int(kRandomStream));
   dropout.place = ElementPlace(node.attrs, words);
   return dropout;
 }

@@ -9,6 +9,7 @@
 #include "ops/context_attention.h"
 #include "ops/context_attention_parts.h"
 #include "ops/element_place.h"
+#include "ops/generate.h"
 
 namespace tokamak::cuda {
 namespace {
@@ -26,7 +27,7 @@ AttentionProblem attention_problem(const Graph& graph, const Node& node) {
     p.ranks = zigzag_of(spec_of(graph, node)).ranks;
   p.scale = node.attrs.get_double("scale");
   p.dropout = node.attrs.get_double("dropout");
-  p.stream = node.attrs.get_int("stream");
+  p.random_stream = node.attrs.get_int(kRandomStream);
   p.place = place_attr(node.attrs);
   p.any_order = node.attrs.get_bool("any_order", false);
   p.documents = attention_operands(node).documents >= 0;

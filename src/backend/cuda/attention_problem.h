@@ -16,7 +16,7 @@ struct AttentionProblem {
   bool causal = true;
   double scale = 1;
   double dropout = 0;
-  int64_t stream = 0;          // of dropout's random numbers
+  int64_t random_stream = 0;   // of dropout
   bool any_order = false;      // of the gradient's sums
   bool documents = false;      // the last input gives the first position of each one's document
   bool sums = false;           // the gradient gives its sums over batch and time as well

@@ -59,7 +59,7 @@ class BlockedKernel : public Kernel {
             float(p.scale),
             float(dropout_factor(p.dropout)),
             dropout_threshold(p.dropout),
-            uint64_t(p.stream),
+            uint64_t(p.random_stream),
             rng,
             documents,
             p.ranks > 1 ? in[2] : nullptr};

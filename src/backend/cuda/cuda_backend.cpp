@@ -28,58 +28,58 @@ class DeviceMemory : public Memory {
 };
 
 // A pinned buffer and what says that the copy into it is done.
-struct ReadSlot {
-  explicit ReadSlot(int64_t bytes) : buffer(bytes) {}
+struct ReadBuffer {
+  explicit ReadBuffer(int64_t bytes) : buffer(bytes) {}
   PinnedBuffer buffer;
   EventHandle done;
 };
 
-// Slots that are free, for all threads: making one takes as long as a step of generation.
-class ReadSlots {
+// Those that are free, for all threads: making one takes as long as a step of generation.
+class ReadBuffers {
  public:
-  std::unique_ptr<ReadSlot> take(int64_t bytes) {
+  std::unique_ptr<ReadBuffer> take(int64_t bytes) {
     std::lock_guard lock(mutex_);
-    for (std::unique_ptr<ReadSlot>& slot : free_)
-      if (slot->buffer.bytes() >= bytes) {
-        std::swap(slot, free_.back());
-        std::unique_ptr<ReadSlot> taken = std::move(free_.back());
+    for (std::unique_ptr<ReadBuffer>& one : free_)
+      if (one->buffer.bytes() >= bytes) {
+        std::swap(one, free_.back());
+        std::unique_ptr<ReadBuffer> taken = std::move(free_.back());
         free_.pop_back();
         return taken;
       }
-    return std::make_unique<ReadSlot>(std::max(bytes, kLeastBytes));
+    return std::make_unique<ReadBuffer>(std::max(bytes, kLeastBytes));
   }
-  void give(std::unique_ptr<ReadSlot> slot) {
+  void give(std::unique_ptr<ReadBuffer> one) {
     std::lock_guard lock(mutex_);
-    if (free_.size() < kMost) free_.push_back(std::move(slot));
+    if (free_.size() < kMost) free_.push_back(std::move(one));
   }
 
  private:
   std::mutex mutex_;
   static constexpr int64_t kLeastBytes = 256;
   static constexpr size_t kMost = 32;
-  std::vector<std::unique_ptr<ReadSlot>> free_;
+  std::vector<std::unique_ptr<ReadBuffer>> free_;
 };
 
 class PinnedReadback : public Readback {
  public:
-  PinnedReadback(const void* from, int64_t bytes, cudaStream_t queue, std::shared_ptr<ReadSlots> slots)
-      : bytes_(bytes), slots_(std::move(slots)), slot_(slots_->take(bytes)) {
-    TOKAMAK_CUDA(cudaMemcpyAsync(slot_->buffer.get(), from, size_t(bytes), cudaMemcpyDeviceToHost, queue));
-    slot_->done.record(queue);
+  PinnedReadback(const void* from, int64_t bytes, cudaStream_t queue, std::shared_ptr<ReadBuffers> free)
+      : bytes_(bytes), free_(std::move(free)), read_(free_->take(bytes)) {
+    TOKAMAK_CUDA(cudaMemcpyAsync(read_->buffer.get(), from, size_t(bytes), cudaMemcpyDeviceToHost, queue));
+    read_->done.record(queue);
   }
   ~PinnedReadback() override {
-    if (cudaEventQuery(slot_->done.get()) == cudaSuccess) slots_->give(std::move(slot_));
+    if (cudaEventQuery(read_->done.get()) == cudaSuccess) free_->give(std::move(read_));
   }
-  bool ready() const override { return cudaEventQuery(slot_->done.get()) == cudaSuccess; }
+  bool ready() const override { return cudaEventQuery(read_->done.get()) == cudaSuccess; }
   std::span<const std::byte> wait() override {
-    slot_->done.wait();
-    return {slot_->buffer.get(), size_t(bytes_)};
+    read_->done.wait();
+    return {read_->buffer.get(), size_t(bytes_)};
   }
 
  private:
   int64_t bytes_;
-  std::shared_ptr<ReadSlots> slots_;
-  std::unique_ptr<ReadSlot> slot_;
+  std::shared_ptr<ReadBuffers> free_;
+  std::unique_ptr<ReadBuffer> read_;
 };
 
 class GraphRecording : public Recording {
@@ -140,23 +140,23 @@ class CudaTimeMark : public TimeMark {
 class InputStage {
  public:
   void copy_in(void* to, const void* from, int64_t bytes, cudaStream_t queue) {
-    Slot& slot = slots_[next_++ % kSlots];
-    if (slot.used) slot.done.wait();
-    if (!slot.buffer || slot.buffer->bytes() < bytes) slot.buffer = std::make_unique<PinnedBuffer>(bytes);
-    std::memcpy(slot.buffer->get(), from, size_t(bytes));
-    TOKAMAK_CUDA(cudaMemcpyAsync(to, slot.buffer->get(), size_t(bytes), cudaMemcpyHostToDevice, queue));
-    slot.done.record(queue);
-    slot.used = true;
+    Staged& staged = staged_[next_++ % kInputs];
+    if (staged.used) staged.done.wait();
+    if (!staged.buffer || staged.buffer->bytes() < bytes) staged.buffer = std::make_unique<PinnedBuffer>(bytes);
+    std::memcpy(staged.buffer->get(), from, size_t(bytes));
+    TOKAMAK_CUDA(cudaMemcpyAsync(to, staged.buffer->get(), size_t(bytes), cudaMemcpyHostToDevice, queue));
+    staged.done.record(queue);
+    staged.used = true;
   }
 
  private:
-  static constexpr size_t kSlots = 12;  // two steps' worth of inputs
-  struct Slot {
+  static constexpr size_t kInputs = 12;  // two steps' worth of inputs
+  struct Staged {
     std::unique_ptr<PinnedBuffer> buffer;
     EventHandle done;
     bool used = false;
   };
-  Slot slots_[kSlots];
+  Staged staged_[kInputs];
   size_t next_ = 0;
 };
 
@@ -223,7 +223,7 @@ class CudaBackend : public Backend {
 
   void copy_in(void* to, const void* from, int64_t bytes) override {
     if (bytes == 0) return;
-    if (bytes <= kStagedBytes) return stage_.copy_in(to, from, bytes, context_.queue());
+    if (bytes <= kInputsBytes) return stage_.copy_in(to, from, bytes, context_.queue());
     TOKAMAK_CUDA(cudaMemcpyAsync(to, from, size_t(bytes), cudaMemcpyHostToDevice, context_.queue()));
     synchronize();
   }
@@ -237,7 +237,7 @@ class CudaBackend : public Backend {
     TOKAMAK_CUDA(cudaMemcpyAsync(to, from, size_t(bytes), cudaMemcpyDeviceToDevice, static_cast<cudaStream_t>(queue)));
   }
   std::unique_ptr<Readback> read_later(const void* from, int64_t bytes) override {
-    return std::make_unique<PinnedReadback>(from, bytes, context_.queue(), read_slots_);
+    return std::make_unique<PinnedReadback>(from, bytes, context_.queue(), read_buffers_);
   }
   void synchronize() override { TOKAMAK_CUDA(cudaStreamSynchronize(context_.queue())); }
   std::unique_ptr<Recording> record(const std::function<void()>& work) override {
@@ -250,7 +250,7 @@ class CudaBackend : public Backend {
   Context& context() { return context_; }
 
  private:
-  static constexpr int64_t kStagedBytes = 8 << 20;
+  static constexpr int64_t kInputsBytes = 8 << 20;
 
   static int64_t taken_bytes() {
     size_t free = 0, total = 0;
@@ -262,7 +262,7 @@ class CudaBackend : public Backend {
   Context& context_ = streams_.at(0);
   CudaTuning tuning_{context_};
   InputStage stage_;
-  std::shared_ptr<ReadSlots> read_slots_ = std::make_shared<ReadSlots>();
+  std::shared_ptr<ReadBuffers> read_buffers_ = std::make_shared<ReadBuffers>();
   int64_t others_ = 0;  // taken before this backend was: the CUDA context, other processes
 };
 

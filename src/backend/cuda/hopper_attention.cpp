@@ -154,7 +154,7 @@ const void* documents(const AttentionProblem& p, std::span<const void* const> in
 // rng is input `place`, if there is dropout.
 Dropout dropout(const AttentionProblem& p, std::span<const void* const> in, size_t place) {
   uint32_t threshold = dropout_threshold(p.dropout);
-  return {p.dropout > 0 ? in[place] : nullptr, uint64_t(p.stream), threshold << 16 | threshold,
+  return {p.dropout > 0 ? in[place] : nullptr, uint64_t(p.random_stream), threshold << 16 | threshold,
           float(dropout_factor(p.dropout))};
 }
 

@@ -1,14 +1,14 @@
-// Shards of llm.c, modded-nanogpt and `prepare`; the format itself is in data/shard.h.
-#include "data/shard.h"
+// Shards of llm.c, modded-nanogpt and `prepare`; the format itself is in data/token_shard.h.
 #include "data/sources/source_format.h"
 #include "data/sources/token_source.h"
+#include "data/token_shard.h"
 
 namespace tokamak {
 
 namespace {
 
 std::unique_ptr<TokenArray> open_bin(const std::filesystem::path& path, const SourceOptions&) {
-  return std::make_unique<FileTokens>(open_shard(path));
+  return std::make_unique<FileTokens>(open_token_shard(path));
 }
 
 std::unique_ptr<Source> open_bin_source(const std::filesystem::path& path, const SourceOptions& options) {

@@ -1,9 +1,9 @@
 // nanoGPT's form: token ids and nothing else, little-endian, of the type that the options say.
 #include "base/error.h"
-#include "data/shard.h"  // is_shard
 #include "data/source_notes.h"
 #include "data/sources/source_format.h"
 #include "data/sources/token_source.h"
+#include "data/token_shard.h"  // is_token_shard
 
 namespace tokamak {
 
@@ -16,7 +16,7 @@ std::unique_ptr<TokenArray> open_raw(const std::filesystem::path& path, const So
   FileReader file(path);
   std::vector<std::byte> head(size_t(std::min<int64_t>(file.size(), 4)));
   file.read(0, head);
-  if (is_shard(head))
+  if (is_token_shard(head))
     user_error("[raw] {}: expected tokens without a header, got a token shard with one; its format is bin",
                path.string());
   if (file.size() % type.bytes != 0)

@@ -30,7 +30,7 @@ struct Reference {
 
   double factor(int64_t b, int64_t h, int64_t i, int64_t j) const {
     if (dropout.p == 0) return 1;
-    MatrixRandom random(dropout.key, dropout.stream, T);
+    MatrixRandom random(dropout.key, dropout.random_stream, T);
     bool dropped = random(b * H + h, i, j) < dropout_threshold(dropout.p);
     return dropped ? 0 : dropout_factor(dropout.p);
   }

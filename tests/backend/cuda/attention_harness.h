@@ -70,7 +70,7 @@ inline std::string name_of(const AttentionProblem& p) {
 }
 
 inline Attrs attrs_of(const AttentionProblem& p) {
-  Attrs attrs{{"dropout", p.dropout}, {"heads", p.heads}, {"scale", p.scale}, {"stream", p.stream}};
+  Attrs attrs{{"dropout", p.dropout}, {"heads", p.heads}, {"scale", p.scale}, {"stream", p.random_stream}};
   if (p.ranks == 1) attrs.set("causal", p.causal);
   if (p.sums) attrs.set("sums", true);
   if (!p.place.empty()) attrs.set("place", p.place);

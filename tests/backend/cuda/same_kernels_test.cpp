@@ -41,8 +41,7 @@ bool is_of_slot(const Graph& graph, int node) {
   std::vector<bool> depends(size_t(graph.num_values()));
   for (const Argument& argument : graph.arguments())
     depends[size_t(argument.value)] = argument.kind == Argument::Kind::kInput ||
-                                      argument.layout.role == Role::kStream ||
-                                      argument.layout.role == Role::kActivation;
+                                      argument.spec.role == Role::kResidual || argument.spec.role == Role::kActivation;
   for (int n = 0; n <= node; ++n)
     for (ValueId input : graph.nodes()[size_t(n)].inputs)
       if (depends[size_t(input)])
@@ -87,11 +86,11 @@ std::set<std::string> gradient_kernels(const std::vector<CompiledStep>& stages) 
       for (const Update& update : graph.updates()) {
         const Argument& state = *graph.argument_of(update.target);
         int maker = graph.producer(roots[size_t(update.value)]);
-        if (state.layout.role != Role::kGradientSum || maker < 0 || !is_of_slot(graph, maker)) continue;
+        if (state.spec.role != Role::kGradientSum || maker < 0 || !is_of_slot(graph, maker)) continue;
         const Node& node = graph.nodes()[size_t(maker)];
         std::string text(node.op->name);
         if (node.op == &op::fused_matmul && node.outputs.size() == 1) text = kernel_key(graph, node);
-        found.insert(state.layout.of + ": " + text);
+        found.insert(state.spec.of + ": " + text);
       }
     }
   return found;

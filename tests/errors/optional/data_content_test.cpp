@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "data/shard_index.h"
+#include "data/token_shard_index.h"
 #include "tests/data/sources/gzip_bytes.h"
 #include "tests/data/sources/tar_bytes.h"
 #include "tests/support/expect_refused.h"
@@ -48,7 +48,7 @@ class DataContent : public testing::Test {
   }
 
   int64_t documents() {
-    ShardIndex index = read_shard_index(folder_ / "out");
+    TokenShardIndex index = read_token_shard_index(folder_ / "out");
     return index.train.documents + index.val.documents;
   }
 

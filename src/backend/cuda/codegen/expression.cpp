@@ -88,7 +88,7 @@ std::string Expression::iota(const GroupValue& v) const {
 
 // What tells a tensor's random numbers from others'.
 std::string random_tensor(const GroupValue& v) {
-  std::string text = fmt::format("{}u", uint64_t(v.attrs.get_int("stream")));
+  std::string text = fmt::format("{}u", uint64_t(v.attrs.get_int(kRandomStream)));
   if (!v.attrs.find("matrix")) return text;
   const std::vector<int64_t>& matrix = v.attrs.get_ints("matrix");
   return text + fmt::format(", {}, {}", matrix[0], matrix[1]);

@@ -145,7 +145,7 @@ std::shared_ptr<Plan> find_plan(Context& context, AttentionProblem problem, Atte
   if (!cudnn_may_support(problem)) return nullptr;
   if (!context.cudnn) context.cudnn = std::make_shared<CudnnPlans>(context);
   if (pass == AttentionPass::kBackward) problem.batch = cudnn_grad_batch(problem);
-  problem.stream = 0;  // which only dropout reads
+  problem.random_stream = 0;  // which only dropout reads
   auto [entry, fresh] = context.cudnn->plans.try_emplace({problem, pass});
   if (fresh) {
     auto plan = std::make_shared<Plan>(problem, pass);

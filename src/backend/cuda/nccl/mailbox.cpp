@@ -14,7 +14,7 @@ namespace tokamak::cuda {
 namespace {
 
 constexpr int64_t kAlignment = 256;
-constexpr int kOwnWords = 2 * Mailbox::kSlots * Mailbox::kMostRanks;  // free, then arrived
+constexpr int kOwnWords = 2 * Mailbox::kBuffers * Mailbox::kMostRanks;  // free, then arrived
 constexpr int64_t kWordBytes = Mailbox::kMostRanks * kOwnWords * int64_t(sizeof(uint32_t));
 
 // Where a rank's memory is, as other processes can find it.
@@ -55,8 +55,8 @@ std::vector<MailCut> cuts_of(const auto& tensors) {
 
 Mailbox::Mailbox(NcclRun& run, int rank, int size)
     : run_(run), rank_(rank), size_(size),
-      slot_bytes_(run.options.mailbox_bytes / (kSlots * (size - 1)) / kAlignment * kAlignment),
-      own_(kSlots * (size - 1) * slot_bytes_), of_ranks_(size_t(size), nullptr) {
+      buffer_bytes_(run.options.mailbox_bytes / (kBuffers * (size - 1)) / kAlignment * kAlignment),
+      own_(kBuffers * (size - 1) * buffer_bytes_), of_ranks_(size_t(size), nullptr) {
   of_ranks_[size_t(rank)] = static_cast<std::byte*>(own_.get());
 }
 
@@ -78,14 +78,14 @@ std::unique_ptr<Mailbox> Mailbox::open(NcclRun& run, const std::string& key, int
   return mailbox;
 }
 
-// Rank 0 makes them, with all slots free.
+// Rank 0 makes them, with all buffers free.
 bool Mailbox::share_words(const std::string& key) {
   if (rank_ == 0) words_ = SharedMemory::create(kWordBytes);
   if (words_)
     for (int of = 0; of < size_; ++of)
-      for (int slot = 0; slot < kSlots; ++slot)
+      for (int buffer = 0; buffer < kBuffers; ++buffer)
         for (int from = 0; from < size_; ++from)
-          reinterpret_cast<uint32_t*>(words_->data())[word_number(of, Word::kFree, slot, from)] = 1;
+          reinterpret_cast<uint32_t*>(words_->data())[word_number(of, Word::kFree, buffer, from)] = 1;
   std::string name = run_.store.exchange(key + "/words", rank_, size_, words_ ? words_->name() : "")[0];
   if (rank_ != 0) words_ = SharedMemory::open(name, kWordBytes);
   if (!words_ || cudaHostRegister(words_->data(), size_t(kWordBytes), cudaHostRegisterMapped) != cudaSuccess) {
@@ -125,14 +125,14 @@ bool Mailbox::reach(const std::vector<std::string>& handles) {
   return std::count(of_ranks_.begin(), of_ranks_.end(), nullptr) == 0;
 }
 
-// Of each slot, a part for each other rank.
-std::byte* Mailbox::contents(int of, int slot, int sender) const {
-  int number = slot * (size_ - 1) + (sender < of ? sender : sender - 1);
-  return of_ranks_[size_t(of)] + number * slot_bytes_;
+// Of each buffer, a part for each other rank.
+std::byte* Mailbox::contents(int of, int buffer, int sender) const {
+  int number = buffer * (size_ - 1) + (sender < of ? sender : sender - 1);
+  return of_ranks_[size_t(of)] + number * buffer_bytes_;
 }
 
-int Mailbox::word_number(int of, Word word, int slot, int from) const {
-  return of * kOwnWords + ((word == Word::kFree ? 0 : kSlots) + slot) * kMostRanks + from;
+int Mailbox::word_number(int of, Word word, int buffer, int from) const {
+  return of * kOwnWords + ((word == Word::kFree ? 0 : kBuffers) + buffer) * kMostRanks + from;
 }
 
 void Mailbox::release() {
@@ -140,14 +140,14 @@ void Mailbox::release() {
   for (int number = 0; number < kOwnWords; ++number) std::atomic_ref(words[rank_ * kOwnWords + number]).store(1);
 }
 
-// Parts in the order of tensors, as much at a time as a slot holds.
+// Parts in the order of tensors, as much at a time as a buffer holds.
 std::vector<Mailbox::Round> Mailbox::rounds_of(const std::vector<MailCut>& cuts) const {
   std::vector<Round> rounds;
-  int64_t used = slot_bytes_;
+  int64_t used = buffer_bytes_;
   for (size_t i = 0; i < cuts.size(); ++i)
     for (int64_t begin = 0; begin < cuts[i].piece;) {
-      if (used >= slot_bytes_) rounds.emplace_back(), used = 0;
-      int64_t bytes = std::min(cuts[i].piece - begin, slot_bytes_ - used);
+      if (used >= buffer_bytes_) rounds.emplace_back(), used = 0;
+      int64_t bytes = std::min(cuts[i].piece - begin, buffer_bytes_ - used);
       rounds.back().push_back({i, begin, bytes, used});
       used = round_up(used + bytes, kAlignment);
       begin += bytes;
@@ -170,7 +170,7 @@ void Mailbox::let_wait(cudaStream_t queue, EventHandle& event) {
 
 // Copies to others begin after what was asked for on the queue ...
 void Mailbox::begin(cudaStream_t queue) {
-  next_slot_ = 0;
+  next_buffer_ = 0;
   begun_.record(queue);
   for (Copies& copies : copies_) let_wait(copies.queue.get(), begun_);
 }
@@ -191,36 +191,36 @@ std::vector<int> Mailbox::others() const {
 }
 
 // Until these have said so; then it is taken back, in one operation of the queue.
-void Mailbox::await(Word what, int slot, std::span<const int> from, cudaStream_t queue) {
+void Mailbox::await(Word what, int buffer, std::span<const int> from, cudaStream_t queue) {
   std::vector<CUstreamBatchMemOpParams> operations;
   for (bool waits : {true, false})
     for (int peer : from) {
-      CUdeviceptr address = words_address_ + sizeof(uint32_t) * size_t(word_number(rank_, what, slot, peer));
+      CUdeviceptr address = words_address_ + sizeof(uint32_t) * size_t(word_number(rank_, what, buffer, peer));
       operations.push_back(waits ? wait_for_one(address) : write(address, 0));
     }
   TOKAMAK_CUDA(cuStreamBatchMemOp(queue, unsigned(operations.size()), operations.data(), 0));
 }
 
-void Mailbox::tell(Word what, int slot, std::span<const int> to, cudaStream_t queue) {
+void Mailbox::tell(Word what, int buffer, std::span<const int> to, cudaStream_t queue) {
   std::vector<CUstreamBatchMemOpParams> operations;
   for (int peer : to)
-    operations.push_back(write(words_address_ + sizeof(uint32_t) * size_t(word_number(peer, what, slot, rank_)), 1));
+    operations.push_back(write(words_address_ + sizeof(uint32_t) * size_t(word_number(peer, what, buffer, rank_)), 1));
   TOKAMAK_CUDA(cuStreamBatchMemOp(queue, unsigned(operations.size()), operations.data(), 0));
 }
 
-void Mailbox::send(int slot, std::span<const int> to, const std::function<std::vector<Parcel>(int rank)>& parcels) {
-  cudaStream_t queue = copies_[size_t(slot)].queue.get();
-  await(Word::kFree, slot, to, queue);
+void Mailbox::send(int buffer, std::span<const int> to, const std::function<std::vector<Parcel>(int rank)>& parcels) {
+  cudaStream_t queue = copies_[size_t(buffer)].queue.get();
+  await(Word::kFree, buffer, to, queue);
   for (int peer : to)
     for (const Parcel& parcel : parcels(peer))
-      copy(contents(peer, slot, rank_) + parcel.at, parcel.from, parcel.bytes, queue);
-  tell(Word::kArrived, slot, to, queue);
+      copy(contents(peer, buffer, rank_) + parcel.at, parcel.from, parcel.bytes, queue);
+  tell(Word::kArrived, buffer, to, queue);
 }
 
-void Mailbox::take(int slot, std::span<const int> from, cudaStream_t queue, const std::function<void()>& read) {
-  await(Word::kArrived, slot, from, queue);
+void Mailbox::take(int buffer, std::span<const int> from, cudaStream_t queue, const std::function<void()>& read) {
+  await(Word::kArrived, buffer, from, queue);
   read();
-  tell(Word::kFree, slot, from, queue);
+  tell(Word::kFree, buffer, from, queue);
 }
 
 std::string Mailbox::sum_source(DType dtype, const SlotTree* tree) const {
@@ -230,7 +230,7 @@ std::string Mailbox::sum_source(DType dtype, const SlotTree* tree) const {
   return tree_sum_source(dtype, pieces);
 }
 
-void Mailbox::add_round(std::span<const MailSum> sums, const Round& round, int slot, const SlotTree* tree,
+void Mailbox::add_round(std::span<const MailSum> sums, const Round& round, int buffer, const SlotTree* tree,
                         cudaStream_t queue) {
   std::vector<PieceSum> pieces;
   for (const Segment& segment : round) {
@@ -239,7 +239,7 @@ void Mailbox::add_round(std::span<const MailSum> sums, const Round& round, int s
     if (part.bytes == 0) continue;
     PieceSum own{{}, at(sum.to, sum.gathers ? part.begin : segment.begin), part.bytes / dtype_bytes(sum.dtype)};
     for (int rank = 0; rank < size_; ++rank)
-      own.pieces.push_back(rank == rank_ ? at(sum.from, part.begin) : contents(rank_, slot, rank) + segment.at);
+      own.pieces.push_back(rank == rank_ ? at(sum.from, part.begin) : contents(rank_, buffer, rank) + segment.at);
     pieces.push_back(std::move(own));
   }
   DType dtype = sums[0].dtype;
@@ -247,8 +247,8 @@ void Mailbox::add_round(std::span<const MailSum> sums, const Round& round, int s
 }
 
 void Mailbox::exchange(std::span<const MailSum> sums, const Round& round, const SlotTree* tree, cudaStream_t queue) {
-  int slot = next_slot_++ % kSlots;
-  send(slot, others(), [&](int peer) {
+  int buffer = next_buffer_++ % kBuffers;
+  send(buffer, others(), [&](int peer) {
     std::vector<Parcel> parcels;
     for (const Segment& segment : round) {
       Range part = part_of(sums[segment.index].cut, segment, peer);
@@ -256,27 +256,27 @@ void Mailbox::exchange(std::span<const MailSum> sums, const Round& round, const 
     }
     return parcels;
   });
-  Copies& copies = copies_[size_t(slot)];
+  Copies& copies = copies_[size_t(buffer)];
   copies.done.record(copies.queue.get());  // a sum may take the place of what is sent
   let_wait(queue, copies.done);
-  take(slot, others(), queue, [&] { add_round(sums, round, slot, tree, queue); });
+  take(buffer, others(), queue, [&] { add_round(sums, round, buffer, tree, queue); });
 }
 
 void Mailbox::exchange(std::span<const MailGather> tensors, const Round& round, cudaStream_t queue) {
-  int slot = next_slot_++ % kSlots;
-  send(slot, others(), [&](int) {
+  int buffer = next_buffer_++ % kBuffers;
+  send(buffer, others(), [&](int) {
     std::vector<Parcel> parcels;
     for (const Segment& segment : round)
       parcels.push_back({at(tensors[segment.index].from, segment.begin),
                          part_of(tensors[segment.index].cut, segment, rank_).bytes, segment.at});
     return parcels;
   });
-  take(slot, others(), queue, [&] {
+  take(buffer, others(), queue, [&] {
     for (const Segment& segment : round)
       for (int rank = 0; rank < size_; ++rank) {
         const MailGather& tensor = tensors[segment.index];
         Range part = part_of(tensor.cut, segment, rank);
-        const void* from = rank == rank_ ? at(tensor.from, segment.begin) : contents(rank_, slot, rank) + segment.at;
+        const void* from = rank == rank_ ? at(tensor.from, segment.begin) : contents(rank_, buffer, rank) + segment.at;
         copy(at(tensor.to, part.begin), from, part.bytes, queue);
       }
   });
@@ -291,7 +291,7 @@ void Mailbox::add(std::span<const MailSum> sums, const SlotTree* tree, cudaStrea
   TOKAMAK_CHECK(gathers.empty() || gathers.size() == sums.size(), "of {} sums {} gather", sums.size(), gathers.size());
   std::vector<Round> rounds = rounds_of(cuts_of(sums));
   auto exchange_sums = [&](const Round& round) {
-    let_wait(copies_[size_t(next_slot_ % kSlots)].queue.get(), added_);  // for the sums of this round
+    let_wait(copies_[size_t(next_buffer_ % kBuffers)].queue.get(), added_);  // for the sums of this round
     exchange(gathers, round, queue);
   };
   begin(queue);
@@ -311,19 +311,19 @@ void Mailbox::gather(std::span<const MailGather> tensors, cudaStream_t queue) {
   end(queue);
 }
 
-// Each round has the slot that it has on the other side.
+// Each round has the buffer that it has on the other side.
 void Mailbox::send_recv(const void* from, int64_t sent_bytes, int to_rank, void* to, int64_t received_bytes,
                         int from_rank, cudaStream_t queue) {
   begin(queue);
-  for (int64_t begin = 0, round = 0; begin < std::max(sent_bytes, received_bytes); begin += slot_bytes_, ++round) {
-    int slot = int(round % kSlots);
+  for (int64_t begin = 0, round = 0; begin < std::max(sent_bytes, received_bytes); begin += buffer_bytes_, ++round) {
+    int buffer = int(round % kBuffers);
     if (begin < sent_bytes)
-      send(slot, {&to_rank, 1}, [&](int) {
-        return std::vector<Parcel>{{at(from, begin), std::min(slot_bytes_, sent_bytes - begin), 0}};
+      send(buffer, {&to_rank, 1}, [&](int) {
+        return std::vector<Parcel>{{at(from, begin), std::min(buffer_bytes_, sent_bytes - begin), 0}};
       });
     if (begin < received_bytes)
-      take(slot, {&from_rank, 1}, queue, [&] {
-        copy(at(to, begin), contents(rank_, slot, from_rank), std::min(slot_bytes_, received_bytes - begin), queue);
+      take(buffer, {&from_rank, 1}, queue, [&] {
+        copy(at(to, begin), contents(rank_, buffer, from_rank), std::min(buffer_bytes_, received_bytes - begin), queue);
       });
   }
   end(queue);

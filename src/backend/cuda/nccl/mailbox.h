@@ -3,10 +3,10 @@
 // for what adds pieces: a kernel that waits for another rank, as NCCL's do, holds back one that wants all
 // multiprocessors at once (docs/parallel.md, "Copies").
 //
-// A mailbox has slots; a rank may write into one that its owner has said is free, says that it has, and the owner says
-// when it has read it. Both are words that queues write and wait for, 0 or 1, and at rest always the same: so calls may
-// be recorded and replayed in any order that is the same on all ranks. They are in the host's memory, where a failed
-// run can end all waits without the driver, which may itself wait for the queues. Tests:
+// A mailbox has buffers; a rank may write into one that its owner has said is free, says that it has, and the owner
+// says when it has read it. Both are words that queues write and wait for, 0 or 1, and at rest always the same: so
+// calls may be recorded and replayed in any order that is the same on all ranks. They are in the host's memory, where a
+// failed run can end all waits without the driver, which may itself wait for the queues. Tests:
 // tests/backend/cuda/mail/mailbox_test.cpp, which needs no GPU, and tests/backend/cuda/nccl/nccl_test.cpp.
 #pragma once
 
@@ -42,7 +42,7 @@ struct MailGather {
 
 class Mailbox {
  public:
-  static constexpr int kMostRanks = 16, kSlots = 4;
+  static constexpr int kMostRanks = 16, kBuffers = 4;
 
   /// For rank `rank` of `size`, all of which call it; `key` is theirs alone in the run's store. Null on all of them
   /// where one cannot reach the memory of another: not one machine, no way between two GPUs, or several ranks of one
@@ -66,11 +66,11 @@ class Mailbox {
  private:
   Mailbox(NcclRun& run, int rank, int size);
 
-  // A part of every rank's part of tensor `index`, which has its place in a slot.
+  // A part of every rank's part of tensor `index`, which has its place in a buffer.
   struct Segment {
     size_t index;
     int64_t begin, bytes;  // of the rank's part
-    int64_t at;            // in the slot
+    int64_t at;            // in the buffer
   };
   using Round = std::vector<Segment>;
   struct Range {
@@ -81,7 +81,7 @@ class Mailbox {
     const void* from;
     int64_t bytes, at;
   };
-  // Of each slot, for each rank.
+  // Of each buffer, for each rank.
   enum class Word { kFree, kArrived };
 
   bool share_words(const std::string& key);
@@ -89,37 +89,38 @@ class Mailbox {
   bool reach(const std::vector<std::string>& handles);
   std::vector<Round> rounds_of(const std::vector<MailCut>& cuts) const;
   static Range part_of(const MailCut& cut, const Segment& segment, int rank);
-  std::byte* contents(int of, int slot, int sender) const;
-  int word_number(int of, Word word, int slot, int from) const;
+  std::byte* contents(int of, int buffer, int sender) const;
+  int word_number(int of, Word word, int buffer, int from) const;
 
   void begin(cudaStream_t queue);
   void end(cudaStream_t queue);
   void let_wait(cudaStream_t queue, EventHandle& event);
   std::vector<int> others() const;
-  void send(int slot, std::span<const int> to, const std::function<std::vector<Parcel>(int rank)>& parcels);
-  void await(Word word, int slot, std::span<const int> from, cudaStream_t queue);
-  void tell(Word word, int slot, std::span<const int> to, cudaStream_t queue);
-  void take(int slot, std::span<const int> from, cudaStream_t queue, const std::function<void()>& read);
+  void send(int buffer, std::span<const int> to, const std::function<std::vector<Parcel>(int rank)>& parcels);
+  void await(Word word, int buffer, std::span<const int> from, cudaStream_t queue);
+  void tell(Word word, int buffer, std::span<const int> to, cudaStream_t queue);
+  void take(int buffer, std::span<const int> from, cudaStream_t queue, const std::function<void()>& read);
   void copy(void* to, const void* from, int64_t bytes, cudaStream_t queue);
   std::string sum_source(DType dtype, const SlotTree* tree) const;
-  void add_round(std::span<const MailSum> sums, const Round& round, int slot, const SlotTree* tree, cudaStream_t queue);
+  void add_round(std::span<const MailSum> sums, const Round& round, int buffer, const SlotTree* tree,
+                 cudaStream_t queue);
   void exchange(std::span<const MailSum> sums, const Round& round, const SlotTree* tree, cudaStream_t queue);
   void exchange(std::span<const MailGather> tensors, const Round& round, cudaStream_t queue);
 
   NcclRun& run_;
   int rank_, size_;
-  int64_t slot_bytes_;                   // what a rank may have for another in one of them
-  int next_slot_ = 0;                    // of a call
+  int64_t buffer_bytes_;                 // what a rank may have for another in one of them
+  int next_buffer_ = 0;                  // of a call
   std::unique_ptr<SharedMemory> words_;  // of all ranks
   CUdeviceptr words_address_ = 0;        // for queues; 0: not to be had
   DeviceBuffer own_;
   std::vector<std::byte*> of_ranks_;  // their memory, as this process sees it; null: not reached
-  // By slot, so that one copy begins while another is under way.
+  // By buffer, so that one copy begins while another is under way.
   struct Copies {
     StreamHandle queue;
     EventHandle done;
   };
-  std::array<Copies, kSlots> copies_;
+  std::array<Copies, kBuffers> copies_;
   EventHandle begun_, added_;
 };
 

@@ -1,4 +1,4 @@
-#include "data/shard_index.h"
+#include "data/token_shard_index.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -26,7 +26,7 @@ json to_json(const std::vector<FileChecksum>& files) {
 
 json to_json(const SplitIndex& split) {
   json shards = json::array();
-  for (const ShardInfo& shard : split.shards)
+  for (const TokenShardInfo& shard : split.shards)
     shards.push_back(
         {{"file", shard.file}, {"tokens", shard.tokens}, {"max_token", shard.max_token}, {"checksum", shard.checksum}});
   json sources = json::array();
@@ -59,13 +59,13 @@ SplitIndex split_from(const JsonFields& fields) {
 
 int64_t SplitIndex::tokens() const {
   int64_t sum = 0;
-  for (const ShardInfo& shard : shards) sum += shard.tokens;
+  for (const TokenShardInfo& shard : shards) sum += shard.tokens;
   return sum;
 }
 
 int64_t SplitIndex::max_token() const {
   int64_t max = 0;
-  for (const ShardInfo& shard : shards) max = std::max(max, shard.max_token);
+  for (const TokenShardInfo& shard : shards) max = std::max(max, shard.max_token);
   return max;
 }
 
@@ -79,14 +79,14 @@ void require_finished(const fs::path& path) {
       path.string(), kUnfinishedFolder, kIndexFile);
 }
 
-ShardIndex read_shard_index(const fs::path& folder) {
+TokenShardIndex read_token_shard_index(const fs::path& folder) {
   require_finished(folder);
   fs::path path = folder / kIndexFile;
   if (!fs::exists(path))
     user_error("[data] expected {} in the data folder {}, got none; make the data with `tokamak prepare`", kIndexFile,
                folder.string());
   JsonFields fields(read_file(path, kLargeFile), path.string(), "the index is damaged: run `prepare` again");
-  ShardIndex index;
+  TokenShardIndex index;
   index.sealed = !is_unsealed(fields);
   if (index.sealed) {
     fields.require_format(kIndexFormat, kVersion);
@@ -101,7 +101,7 @@ ShardIndex read_shard_index(const fs::path& folder) {
   return index;
 }
 
-std::string format_shard_index(const ShardIndex& index) {
+std::string format_token_shard_index(const TokenShardIndex& index) {
   json root = {{"format", kIndexFormat},
                {"version", kVersion},
                {"vocab_size", index.vocab_size},
@@ -112,13 +112,13 @@ std::string format_shard_index(const ShardIndex& index) {
   return seal_json(root);
 }
 
-void write_shard_index(const ShardIndex& index, const fs::path& folder) {
-  write_file_atomic(folder / kIndexFile, format_shard_index(index));
+void write_token_shard_index(const TokenShardIndex& index, const fs::path& folder) {
+  write_file_atomic(folder / kIndexFile, format_token_shard_index(index));
 }
 
 TokenStream::TokenStream(const fs::path& folder, const SplitIndex& split) : infos_(split.shards), begins_{0} {
-  for (const ShardInfo& info : infos_) {
-    const Shard& shard = shards_.emplace_back(folder / info.file);
+  for (const TokenShardInfo& info : infos_) {
+    const TokenShard& shard = shards_.emplace_back(folder / info.file);
     if (shard.size() != info.tokens)
       user_error(
           "[shard] {}: expected the {} tokens of {}, got {}; shard and index do not belong together: run `prepare` "

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "data/file_checksum.h"
-#include "data/shard.h"
 #include "data/token_array.h"
+#include "data/token_shard.h"
 
 namespace tokamak {
 
@@ -17,14 +17,14 @@ namespace tokamak {
 struct SplitIndex {
   int64_t documents = 0;   // that begin in it
   int64_t text_bytes = 0;  // of the text its tokens stand for; markers count nothing
-  std::vector<ShardInfo> shards;
+  std::vector<TokenShardInfo> shards;
   std::vector<FileFingerprint> sources = {};  // the files that it was made of, in order; none where nobody knows
 
   int64_t tokens() const;
   int64_t max_token() const;
 };
 
-struct ShardIndex {
+struct TokenShardIndex {
   int64_t vocab_size = 0;
   int64_t end_of_text = 0;              // id of the marker between documents
   std::vector<FileChecksum> tokenizer;  // its files
@@ -49,13 +49,13 @@ bool is_prepared(const std::filesystem::path& path);
 void require_finished(const std::filesystem::path& path);
 
 /// Reads and checks a data folder's index, its own checksum included; UserErrors name the file and the field.
-ShardIndex read_shard_index(const std::filesystem::path& folder);
+TokenShardIndex read_token_shard_index(const std::filesystem::path& folder);
 
 /// The index as the text of the file.
-std::string format_shard_index(const ShardIndex& index);
+std::string format_token_shard_index(const TokenShardIndex& index);
 
 /// Writes it, atomically.
-void write_shard_index(const ShardIndex& index, const std::filesystem::path& folder);
+void write_token_shard_index(const TokenShardIndex& index, const std::filesystem::path& folder);
 
 /// The shards of one split as one stream of tokens.
 class TokenStream {
@@ -70,12 +70,12 @@ class TokenStream {
 
   /// The shard that token `at` lies in, and the token's number inside it.
   struct Place {
-    const Shard& shard;
+    const TokenShard& shard;
     int64_t token = 0;
   };
   Place place(int64_t at) const;
 
-  const std::vector<Shard>& shards() const { return shards_; }
+  const std::vector<TokenShard>& shards() const { return shards_; }
 
   /// Reads every shard whole and compares checksums.
   void verify() const;
@@ -84,8 +84,8 @@ class TokenStream {
   size_t shard_of(int64_t at) const;
 
  private:
-  std::vector<ShardInfo> infos_;
-  std::vector<Shard> shards_;
+  std::vector<TokenShardInfo> infos_;
+  std::vector<TokenShard> shards_;
   std::vector<int64_t> begins_;  // of each shard, and the end
 };
 

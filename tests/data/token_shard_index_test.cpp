@@ -1,4 +1,4 @@
-#include "data/shard_index.h"
+#include "data/token_shard_index.h"
 
 #include <gtest/gtest.h>
 
@@ -12,9 +12,9 @@
 namespace tokamak {
 namespace {
 
-TEST(ShardIndex, ComesBackAsItWas) {
+TEST(TokenShardIndex, ComesBackAsItWas) {
   SmallShards data({{0, 1, 2}, {3, 4}}, {{9}});
-  ShardIndex index = read_shard_index(data.path());
+  TokenShardIndex index = read_token_shard_index(data.path());
   EXPECT_EQ(index.vocab_size, 100);
   EXPECT_EQ(index.end_of_text, 99);
   EXPECT_EQ(index.train.tokens(), 5);
@@ -23,22 +23,22 @@ TEST(ShardIndex, ComesBackAsItWas) {
   EXPECT_EQ(index.val.shards[0].checksum, data.index().val.shards[0].checksum);
 }
 
-TEST(ShardIndex, KeepsTheSourcesOfASplit) {
+TEST(TokenShardIndex, KeepsTheSourcesOfASplit) {
   SmallShards data({{0, 1, 2}}, {{9}});
-  ShardIndex index = data.index();
+  TokenShardIndex index = data.index();
   index.train.sources = {{"a.txt", 12, "xxh64:0123456789abcdef"}, {"b \"x\".txt", 0, ""}};
-  write_shard_index(index, data.path());
-  EXPECT_EQ(read_shard_index(data.path()).train.sources, index.train.sources);
-  EXPECT_TRUE(read_shard_index(data.path()).val.sources.empty());
+  write_token_shard_index(index, data.path());
+  EXPECT_EQ(read_token_shard_index(data.path()).train.sources, index.train.sources);
+  EXPECT_TRUE(read_token_shard_index(data.path()).val.sources.empty());
 }
 
-TEST(ShardIndex, SaysWhatAFolderLacks) {
+TEST(TokenShardIndex, SaysWhatAFolderLacks) {
   TemporaryFolder folder;
-  expect_user_error([&] { read_shard_index(folder.path()); },
+  expect_user_error([&] { read_token_shard_index(folder.path()); },
                     {"index.json", folder.path().string(), "tokamak prepare"});
 }
 
-TEST(ShardIndex, NamesTheDamagedField) {
+TEST(TokenShardIndex, NamesTheDamagedField) {
   SmallShards data({{0, 1, 2}}, {});
   std::string text = read_file(data.path() / kIndexFile);
   auto with = [&](auto change) {
@@ -46,17 +46,17 @@ TEST(ShardIndex, NamesTheDamagedField) {
     root.erase(kSeal);
     change(root);
     write_file_atomic(data.path() / kIndexFile, seal_json(root));
-    return [&] { read_shard_index(data.path()); };
+    return [&] { read_token_shard_index(data.path()); };
   };
   expect_user_error(with([](auto& root) { root["vocab_size"] = "many"; }), {"index.json", "vocab_size", "many"});
   expect_user_error(with([](auto& root) { root["train"]["shards"][0].erase("tokens"); }), {"`tokens`", "nothing"});
   expect_user_error(with([](auto& root) { root["train"]["shards"][0]["tokens"] = -4; }), {"`tokens`", "-4"});
   expect_user_error(with([](auto& root) { root["version"] = 3; }), {"`version`", "3"});
   write_file_atomic(data.path() / kIndexFile, "{\"format\"");
-  expect_user_error([&] { read_shard_index(data.path()); }, {"index.json", "a JSON object"});
+  expect_user_error([&] { read_token_shard_index(data.path()); }, {"index.json", "a JSON object"});
 }
 
-TEST(ShardIndex, NoticesEveryChangedNumber) {
+TEST(TokenShardIndex, NoticesEveryChangedNumber) {
   SmallShards data({{0, 1, 2}}, {{3}});
   std::filesystem::path path = data.path() / kIndexFile;
   std::string good = read_file(path);
@@ -65,19 +65,19 @@ TEST(ShardIndex, NoticesEveryChangedNumber) {
     std::string bad = good;
     bad[i] = bad[i] == '1' ? '2' : '1';
     write_file_atomic(path, bad);
-    EXPECT_THROW(read_shard_index(data.path()), UserError) << bad;
+    EXPECT_THROW(read_token_shard_index(data.path()), UserError) << bad;
   }
 }
 
-TEST(ShardIndex, OfAnEarlierVersionHasNoChecksum) {
+TEST(TokenShardIndex, OfAnEarlierVersionHasNoChecksum) {
   SmallShards data({{0, 1, 2}}, {{3}});
-  EXPECT_TRUE(read_shard_index(data.path()).sealed);
+  EXPECT_TRUE(read_token_shard_index(data.path()).sealed);
   nlohmann::json root = nlohmann::json::parse(read_file(data.path() / kIndexFile));
   root["version"] = 1;
   root.erase("tokenizer");
   root.erase(kSeal);
   write_file_atomic(data.path() / kIndexFile, root.dump());
-  ShardIndex index = read_shard_index(data.path());
+  TokenShardIndex index = read_token_shard_index(data.path());
   EXPECT_FALSE(index.sealed);
   EXPECT_EQ(index.train.tokens(), 3);
 }
@@ -99,7 +99,7 @@ TEST(TokenStream, ReadsAcrossShards) {
 
 TEST(TokenStream, RefusesAShardOfOtherLength) {
   SmallShards data({{0, 1, 2}}, {});
-  ShardIndex index = data.index();
+  TokenShardIndex index = data.index();
   index.train.shards[0].tokens = 4;
   expect_user_error([&] { TokenStream stream(data.path(), index.train); }, {"train_000000.bin", "4 tokens", "got 3"});
 }

@@ -1,4 +1,4 @@
-#include "graph/layout.h"
+#include "graph/argument_spec.h"
 
 #include <fmt/core.h>
 
@@ -14,7 +14,7 @@ namespace {
 // In the order of the enum.
 constexpr std::string_view kNames[] = {"data",    "embedding",    "position",     "classifier",  "value_table",
                                        "column",  "row",          "matrix",       "column_bias", "vector",
-                                       "moment",  "gradient_sum", "loss_scaling", "cache",       "stream",
+                                       "moment",  "gradient_sum", "loss_scaling", "cache",       "residual",
                                        "weights", "activation",   "state"};
 
 bool can_cut(const Shape& whole, const Cut& cut) {

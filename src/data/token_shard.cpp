@@ -1,4 +1,4 @@
-#include "data/shard.h"
+#include "data/token_shard.h"
 
 #include <algorithm>
 #include <array>
@@ -71,13 +71,13 @@ int32_t narrow(std::span<const int32_t> ids, std::byte* to) {
 
 int shard_token_bytes(int64_t vocab_size, bool marked) { return vocab_size <= kMaxUint16Vocabulary && !marked ? 2 : 4; }
 
-bool is_shard(std::span<const std::byte> bytes) {
+bool is_token_shard(std::span<const std::byte> bytes) {
   int32_t magic = 0;
   if (bytes.size() >= sizeof magic) std::memcpy(&magic, bytes.data(), sizeof magic);
   return has_magic(magic);
 }
 
-ShardHeader parse_shard_header(std::span<const std::byte> bytes, int64_t file_bytes, std::string_view name) {
+TokenShardHeader parse_token_shard_header(std::span<const std::byte> bytes, int64_t file_bytes, std::string_view name) {
   Header header;
   if (bytes.size() < sizeof header)
     user_error(
@@ -96,17 +96,17 @@ ShardHeader parse_shard_header(std::span<const std::byte> bytes, int64_t file_by
   return {type, {int64_t(sizeof header), tokens}};
 }
 
-FileTokens open_shard(const std::filesystem::path& path) {
+FileTokens open_token_shard(const std::filesystem::path& path) {
   FileReader file(path);
   std::vector<std::byte> bytes(size_t(std::min<int64_t>(file.size(), sizeof(Header))));
   file.read(0, bytes);
-  ShardHeader header = parse_shard_header(bytes, file.size(), path.string());
+  TokenShardHeader header = parse_token_shard_header(bytes, file.size(), path.string());
   return FileTokens(std::move(file), header.type, {header.run});
 }
 
-void Shard::verify(const ShardInfo& info) const { verify_file(file(), info.checksum, "shard"); }
+void TokenShard::verify(const TokenShardInfo& info) const { verify_file(file(), info.checksum, "shard"); }
 
-ShardWriter::ShardWriter(const std::filesystem::path& path, int64_t tokens, int token_bytes, bool marked)
+TokenShardWriter::TokenShardWriter(const std::filesystem::path& path, int64_t tokens, int token_bytes, bool marked)
     : file_(path), token_bytes_(token_bytes), marked_(marked) {
   TOKAMAK_CHECK(!marked || token_bytes == 4, "a mark needs 4 bytes, not {}", token_bytes);
   TOKAMAK_CHECK(tokens <= std::numeric_limits<int32_t>::max(), "{} tokens in one shard", tokens);
@@ -117,7 +117,7 @@ ShardWriter::ShardWriter(const std::filesystem::path& path, int64_t tokens, int 
   buffer_.assign(bytes.begin(), bytes.end());
 }
 
-void ShardWriter::append(std::span<const int32_t> ids) {
+void TokenShardWriter::append(std::span<const int32_t> ids) {
   written_ += int64_t(ids.size());
   for (size_t count; !ids.empty(); ids = ids.subspan(count)) {
     count = std::min(ids.size(), kBufferBytes / size_t(token_bytes_));
@@ -130,13 +130,13 @@ void ShardWriter::append(std::span<const int32_t> ids) {
   }
 }
 
-void ShardWriter::flush() {
+void TokenShardWriter::flush() {
   checksum_.update(buffer_);
   file_.write(buffer_);
   buffer_.clear();
 }
 
-ShardInfo ShardWriter::finish() {
+TokenShardInfo TokenShardWriter::finish() {
   TOKAMAK_CHECK(written_ <= info_.tokens, "{} tokens written into a shard of {}", written_, info_.tokens);
   flush();
   info_.checksum = written_ < info_.tokens ? shorten() : format_checksum(checksum_.digest());
@@ -144,7 +144,7 @@ ShardInfo ShardWriter::finish() {
   return info_;
 }
 
-std::string ShardWriter::shorten() {
+std::string TokenShardWriter::shorten() {
   info_.tokens = written_;
   Header header = make_header(written_, token_bytes_, marked_);
   file_.write_at(0, std::as_bytes(std::span(header)));

@@ -1,4 +1,4 @@
-#include "data/shard.h"
+#include "data/token_shard.h"
 
 #include <gtest/gtest.h>
 
@@ -14,10 +14,10 @@ using Ids = std::vector<int32_t>;
 
 class ShardTest : public testing::Test {
  protected:
-  ShardInfo write(const Ids& ids, int token_bytes = 2) {
-    ShardWriter writer(path(), int64_t(ids.size()), token_bytes);
+  TokenShardInfo write(const Ids& ids, int token_bytes = 2) {
+    TokenShardWriter writer(path(), int64_t(ids.size()), token_bytes);
     writer.append(ids);
-    ShardInfo info = writer.finish();
+    TokenShardInfo info = writer.finish();
     writer.commit();
     return info;
   }
@@ -34,7 +34,7 @@ class ShardTest : public testing::Test {
 };
 
 TEST_F(ShardTest, IsWhatLlmcReads) {
-  ShardInfo info = write({5, 65535, 0});
+  TokenShardInfo info = write({5, 65535, 0});
   EXPECT_EQ(info.file, "train_000000.bin");
   EXPECT_EQ(info.tokens, 3);
   EXPECT_EQ(info.max_token, 65535);
@@ -52,8 +52,8 @@ TEST_F(ShardTest, IsWhatLlmcReads) {
 TEST_F(ShardTest, GivesBackItsTokens) {
   Ids ids(1'000'000);
   for (size_t i = 0; i < ids.size(); ++i) ids[i] = int32_t(i * 7919 % 65536);
-  ShardInfo info = write(ids);
-  Shard shard(path());
+  TokenShardInfo info = write(ids);
+  TokenShard shard(path());
   Ids read(ids.size());
   shard.read(0, read);
   EXPECT_EQ(read, ids);
@@ -68,7 +68,7 @@ TEST_F(ShardTest, HoldsLargeVocabularies) {
   EXPECT_EQ(shard_token_bytes(65537), 4);
   Ids ids = {0, 70000, 2'000'000'000};
   write(ids, 4);
-  Shard shard(path());
+  TokenShard shard(path());
   Ids read(3);
   shard.read(0, read);
   EXPECT_EQ(read, ids);
@@ -78,50 +78,51 @@ TEST_F(ShardTest, HoldsLargeVocabularies) {
 TEST_F(ShardTest, RefusesAWrongMagic) {
   write({1, 2, 3});
   set_header(0, 1234);
-  expect_user_error([&] { Shard shard(path()); }, {"train_000000.bin", "20240520", "got 1234", "prepare"});
+  expect_user_error([&] { TokenShard shard(path()); }, {"train_000000.bin", "20240520", "got 1234", "prepare"});
 }
 
 TEST_F(ShardTest, RefusesAnUnknownVersion) {
   write({1, 2, 3});
   set_header(1, 7);
-  expect_user_error([&] { Shard shard(path()); }, {"version 1", "got 7"});
+  expect_user_error([&] { TokenShard shard(path()); }, {"version 1", "got 7"});
 }
 
 TEST_F(ShardTest, RefusesAFileCutShort) {
   write({1, 2, 3});
   std::filesystem::resize_file(path(), 1024 + 5);
-  expect_user_error([&] { Shard shard(path()); }, {"expected 1030 bytes", "got 1029 bytes", "cut short"});
+  expect_user_error([&] { TokenShard shard(path()); }, {"expected 1030 bytes", "got 1029 bytes", "cut short"});
   std::filesystem::resize_file(path(), 100);
-  expect_user_error([&] { Shard shard(path()); }, {"expected a header of 1024 bytes", "100 bytes"});
+  expect_user_error([&] { TokenShard shard(path()); }, {"expected a header of 1024 bytes", "100 bytes"});
 }
 
 TEST_F(ShardTest, RefusesANegativeCount) {
   write({1, 2, 3});
   set_header(2, -3);
-  expect_user_error([&] { Shard shard(path()); }, {"-3 tokens", "damaged"});
+  expect_user_error([&] { TokenShard shard(path()); }, {"-3 tokens", "damaged"});
 }
 
 TEST_F(ShardTest, FindsAFlippedBit) {
-  ShardInfo info = write({1, 2, 3});
+  TokenShardInfo info = write({1, 2, 3});
   std::string content = read_file(path());
   content[1026] = char(content[1026] ^ 4);
   write_file_atomic(path(), content);
-  expect_user_error([&] { Shard(path()).verify(info); }, {"train_000000.bin", "checksum", info.checksum, "damaged"});
+  expect_user_error([&] { TokenShard(path()).verify(info); },
+                    {"train_000000.bin", "checksum", info.checksum, "damaged"});
 }
 
 TEST_F(ShardTest, TakesNoMoreThanAnnounced) {
-  ShardWriter writer(path(), 2, 2);
+  TokenShardWriter writer(path(), 2, 2);
   writer.append(Ids{1, 2, 3});
   EXPECT_THROW(writer.finish(), InternalError);
 }
 
 TEST_F(ShardTest, MayStayShorterThanAnnounced) {
-  ShardInfo exact = write({1, 2, 3});
+  TokenShardInfo exact = write({1, 2, 3});
   std::string content = read_file(path());
-  ShardWriter writer(path(), 1000, 2);
+  TokenShardWriter writer(path(), 1000, 2);
   writer.append(Ids{1});
   writer.append(Ids{2, 3});
-  ShardInfo info = writer.finish();
+  TokenShardInfo info = writer.finish();
   writer.commit();
   EXPECT_EQ(info.tokens, 3);
   EXPECT_EQ(info.checksum, exact.checksum);
@@ -129,12 +130,12 @@ TEST_F(ShardTest, MayStayShorterThanAnnounced) {
 }
 
 TEST_F(ShardTest, AppearsOnlyWhenCommitted) {
-  ShardWriter writer(path(), 2, 2);
+  TokenShardWriter writer(path(), 2, 2);
   writer.append(Ids{1, 2});
   writer.finish();
   EXPECT_FALSE(std::filesystem::exists(path()));
   writer.commit();
-  EXPECT_EQ(Shard(path()).size(), 2);
+  EXPECT_EQ(TokenShard(path()).size(), 2);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // What an argument of a graph is to a run, beside the type that it is stored in. It is decided where the argument is
 // made, and printed with the graph; checkpoints, weight decay and generation go by it, and nobody by names.
-// Tests: tests/graph/layout_test.cpp.
+// Tests: tests/graph/argument_spec_test.cpp.
 #pragma once
 
 #include "graph/type.h"
@@ -27,7 +27,7 @@ enum class Role : uint8_t {
   kGradientSum,  // state: a parameter's gradients so far, or the loss's sum; nothing between steps
   kLossScaling,  // state
   kCache,        // state: what generation remembers of earlier tokens
-  kStream,       // state: the residual stream between two stages of a pipeline, or its gradient
+  kResidual,     // state: the residual stream between two stages of a pipeline, or its gradient
   kWeights,      // state: a parameter as the programs of a step read it
   kActivation,   // state: what a program of a micro-batch leaves to a later one
   kState,        // any other state
@@ -70,18 +70,18 @@ bool can_cut(const Shape& whole, const std::vector<Cut>& cuts);
 Shape part_shape(Shape whole, const std::vector<Cut>& cuts);
 Shape whole_shape(Shape part, const std::vector<Cut>& cuts);
 
-struct Layout {
+struct ArgumentSpec {
   Role role = Role::kData;
   std::string of;           // the parameter that a moment or a gradient sum belongs to
   Shape global;             // as the model and checkpoint files know it; stored it may have more rows
   int64_t blocks = 1;       // matrices that stand side by side in the last dim (q, k and v): cut there, each is cut
   std::vector<Cut> cuts;    // what is stored is the share of one rank of a mesh; at most one for each axis
   bool transposed = false;  // of kColumn, kRow and kMatrix: it is (out, in)
-  bool operator==(const Layout&) const = default;
+  bool operator==(const ArgumentSpec&) const = default;
 };
 
 /// Of a kColumn or kRow matrix the dim of what is apart, its outputs or its inputs; tensor ranks cut it.
-inline int64_t apart_dim(const Layout& layout) { return (layout.role == Role::kColumn) != layout.transposed ? 1 : 0; }
+inline int64_t apart_dim(const ArgumentSpec& spec) { return (spec.role == Role::kColumn) != spec.transposed ? 1 : 0; }
 
 /// Whether a tensor of shape `global` may be stored as `stored`: the same, or with rows (dim 0) added after its own,
 /// which hold zeros. So it is the beginning of what is stored.

@@ -1,4 +1,4 @@
-#include "graph/layout.h"
+#include "graph/argument_spec.h"
 
 #include "base/error.h"
 #include "graph/builder.h"
@@ -27,7 +27,7 @@ TEST(Role, SortsParametersAndStates) {
   EXPECT_FALSE(is_scratch(Role::kMoment) || is_scratch(Role::kLossScaling) || is_scratch(Role::kState));
 }
 
-TEST(Layout, OnlyRowsArePadded) {
+TEST(ArgumentSpec, OnlyRowsArePadded) {
   EXPECT_TRUE(can_store({8, 4}, {5, 4}));
   EXPECT_TRUE(can_store({5}, {5}));
   EXPECT_TRUE(can_store({}, {}));
@@ -86,22 +86,22 @@ TEST(Cuts, AreMirroredInPairsOfBlocks) {
   EXPECT_FALSE(can_cut({12}, {{"data", 2, 0, 3, true}}));
 }
 
-TEST(Layout, FollowsFromKindAndDimsWhereNobodySaysMore) {
+TEST(ArgumentSpec, FollowsFromKindAndDimsWhereNobodySaysMore) {
   Graph graph;
   GraphBuilder g(graph);
   g.input("x", {DType::kF32, {2}});
   g.parameter("w", {DType::kF32, {2, 3}});
   g.parameter("b", {DType::kF32, {3}});
   g.state("s", {DType::kF32, {}});
-  std::vector<Layout> layouts;
-  for (const Argument& argument : graph.arguments()) layouts.push_back(argument.layout);
+  std::vector<ArgumentSpec> specs;
+  for (const Argument& argument : graph.arguments()) specs.push_back(argument.spec);
   EXPECT_EQ(
-      layouts,
-      (std::vector<Layout>{
+      specs,
+      (std::vector<ArgumentSpec>{
           {Role::kData, "", {2}}, {Role::kMatrix, "", {2, 3}}, {Role::kVector, "", {3}}, {Role::kState, "", {}}}));
 }
 
-TEST(Layout, OfAParameterIsThatOfItsStatesAndOutlivesARewrite) {
+TEST(ArgumentSpec, OfAParameterIsThatOfItsStatesAndOutlivesARewrite) {
   Graph graph = test::parse(R"(graph g { param w = %0 {global=[5,2], role="embedding"} : f32[8,2] })");
   GraphBuilder(graph).state_of(graph.find_argument("w"), "adam.m", Role::kMoment);
   Graph same = Rewriter(graph).finish();
@@ -115,7 +115,7 @@ TEST(Layout, OfAParameterIsThatOfItsStatesAndOutlivesARewrite) {
 }
 
 // A state of another shape has none of the parameter's blocks; one of another type alone has.
-TEST(Layout, OfAStateOfItsOwnType) {
+TEST(ArgumentSpec, OfAStateOfItsOwnType) {
   Graph graph = test::parse(R"(graph g { param w = %0 {blocks=3, global=[5,6], role="column"} : f32[8,6] })");
   ValueId w = graph.find_argument("w");
   GraphBuilder(graph).state_of(w, "m", Role::kMoment, {DType::kBF16, {8, 6}}, {5, 6});
@@ -129,14 +129,14 @@ TEST(Layout, OfAStateOfItsOwnType) {
 )");
 }
 
-TEST(Layout, OfAShareIsPrintedAndVerified) {
+TEST(ArgumentSpec, OfAShareIsPrintedAndVerified) {
   constexpr const char* kText = R"(graph g {
   param w = %0 {blocks=3, cuts="data:2@0 tensor:4@1x3", global=[5,24], role="column"} : f32[3,6]
 }
 )";
   Graph graph = test::parse(kText);
   EXPECT_EQ(print(graph), kText);
-  EXPECT_EQ(graph.arguments()[0].layout.cuts, (std::vector<Cut>{{"data", 2, 0}, {"tensor", 4, 1, 3}}));
+  EXPECT_EQ(graph.arguments()[0].spec.cuts, (std::vector<Cut>{{"data", 2, 0}, {"tensor", 4, 1, 3}}));
   for (const char* cuts : {"data:2@2", "data:2@0 tensor:2@0", "tensor:5@1x4"}) {
     Graph wrong;
     wrong.add_argument(Argument::Kind::kParameter, "w", {DType::kF32, {3, 6}},
@@ -148,11 +148,11 @@ TEST(Layout, OfAShareIsPrintedAndVerified) {
   EXPECT_THROW(verify(blocks), InternalError);
 }
 
-TEST(Layout, StaysWhenAPassGivesTheStorageAnotherType) {
+TEST(ArgumentSpec, StaysWhenAPassGivesTheStorageAnotherType) {
   Graph graph = test::parse(R"(graph g { param w = %0 {role="embedding"} : f32[5,2] })");
   Graph padded = Rewriter(graph, {{0, {DType::kF32, {8, 2}}}}).finish();
   EXPECT_EQ(padded.shape(0), (Shape{8, 2}));
-  EXPECT_EQ(padded.arguments()[0].layout, (Layout{Role::kEmbedding, "", {5, 2}}));
+  EXPECT_EQ(padded.arguments()[0].spec, (ArgumentSpec{Role::kEmbedding, "", {5, 2}}));
 }
 
 }  // namespace
