@@ -60,7 +60,7 @@ void measure(const Case& c, const Platform& platform, Backend& backend) {
   for (int i = 0; i < c.inputs; ++i) inputs.push_back(g.input(fmt::format("x{}", i), {DType::kF32, {kRows, kCols}}));
   auto outputs = c.build(g, inputs);
   for (size_t i = 0; i < outputs.size(); ++i) graph.add_result(fmt::format("y{}", i), outputs[i]);
-  run_passes(graph, Stage::kStep, {platform, {}});
+  run_passes(graph, PassStage::kStep, {platform, {}});
   TensorStore store(backend);
   Program program(make_plan(std::move(graph), platform), backend, store);
   double bytes = 0;

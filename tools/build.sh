@@ -1,5 +1,5 @@
 #!/bin/sh
-# tools/build.sh PRESET [TARGET]: configures where needed and builds, as one line that counts. What CMake and the
+# tools/build.sh PRESET [TARGET...]: configures where needed and builds, as one line that counts. What CMake and the
 # compiler say is in build/PRESET/build.log, and shown when something fails; VERBOSE=1 shows all of it at once.
 set -eu
 cd "$(dirname "$0")/.."
@@ -10,7 +10,9 @@ mkdir -p "$folder"
 
 run() {
   [ -e "$folder/build.ninja" ] || cmake --preset "$preset" || return 1
-  cmake --build --preset "$preset" ${2:+--target "$2"}
+  shift
+  [ $# -eq 0 ] || set -- --target "$@"
+  cmake --build --preset "$preset" "$@"
 }
 
 if [ -n "${VERBOSE:-}" ]; then

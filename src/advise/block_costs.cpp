@@ -43,7 +43,7 @@ CompiledStep BlockCosts::compile(const FewBlocks& few, const Platform& platform)
   ParallelLayout layout = layout_;
   bool is_pipeline = layout.mesh.pipe > 1;
   layout.budget_gib = few.kinds > 0 ? few.budget_gib : 0;
-  if (few.budget_gib > 0 && layout.mesh.reduce_gradients == "auto") layout.mesh.reduce_gradients = "update";
+  if (few.sums_with_last) layout.mesh.reduce_gradients = *few.sums_with_last ? "last" : "update";
   layout.micro_batches = is_pipeline || layout.micro_batches > 1 ? kMicroBatches : 1;
   if (is_pipeline) layout.mesh.pipe = kStages;
   layout.mesh.interleave = 1;
@@ -58,7 +58,8 @@ CompiledStep BlockCosts::compile(const FewBlocks& few, const Platform& platform)
     auto begin = [&] { return PipelineOfKinds(resolved, platform, first_block, layout.budget_gib); };
     return entry(begun_pipelines_, key).get(begin).compile(int64_t(few.stage), kinds);
   }
-  auto key = std::pair(few.blocks, few.budget_gib);
+  FewBlocks key = few;
+  key.kinds = 0;
   return entry(begun_steps_, key).get([&] { return StepOfKinds(resolved, platform); }).compile(kinds);
 }
 
@@ -69,16 +70,22 @@ size_t BlockCosts::place_of(const Target& target) {
   return place;
 }
 
-// Where nothing is computed again a budget changes only where ranks add gradients up (mesh.reduce_gradients).
-double BlockCosts::known_budget(const FewBlocks& few) const {
-  if (few.kinds > 0) return nearby(few.budget_gib);
+// Where nothing is computed again a budget changes only where ranks add gradients up: with one, not beside the last
+// micro-batch.
+FewBlocks BlockCosts::known(FewBlocks few) const {
   const MeshConfig& mesh = layout_.mesh;
-  bool adds_once = mesh.data > 1 && mesh.zero <= 1 && mesh.pipe == 1 && layout_.micro_batches > 1;
-  return adds_once && few.budget_gib > 0 ? 1 : 0;
+  bool has_choice = mesh.reduce_gradients == "auto" && mesh.data > 1 && adds_gradients_once(mesh.zero) &&
+                    mesh.pipe == 1 && layout_.micro_batches > 1;
+  if (!has_choice)
+    few.sums_with_last.reset();
+  else if (few.budget_gib > 0)
+    few.sums_with_last = false;
+  few.budget_gib = few.kinds > 0 ? nearby(few.budget_gib) : 0;
+  return few;
 }
 
 const StageCost& BlockCosts::at(FewBlocks few, const Platform& platform) {
-  few.budget_gib = known_budget(few);
+  few = known(few);
   return entry(costs_, {place_of(platform.target), few}).get([&] {
     auto compiled = [&] { return only_plans(compile(few, platform)); };
     return stage_cost(entry(steps_, few).get(compiled), platform);

@@ -5,6 +5,7 @@
 
 #include "advise/layout.h"
 #include "advise/stage_cost.h"
+#include "base/made_once.h"
 #include "compile/pipe_compiler.h"
 #include "compile/step_compiler.h"
 #include "graph/platform.h"
@@ -28,6 +29,9 @@ struct FewBlocks {
   bool splits_backward = false;  // as zero_bubble does
   int64_t kinds = 0;             // of values (PassContext::recompute_kinds)
   double budget_gib = 0;         // that the whole step has
+  // Whether data ranks add gradients up beside the last micro-batch, where the compiler has the choice; none: it
+  // chooses for these blocks, and may choose otherwise for others.
+  std::optional<bool> sums_with_last = {};
   auto operator<=>(const FewBlocks&) const = default;
 };
 
@@ -41,22 +45,10 @@ class BlockCosts {
   const StageCost& at(FewBlocks few, const Platform& platform);
 
  private:
-  // What is made when it is first asked for; whoever else asks waits.
-  template <typename T>
-  struct Made {
-    std::once_flag once;
-    std::optional<T> value;
-    template <typename Make>
-    const T& get(const Make& make) {
-      std::call_once(once, [&] { value = make(); });
-      return *value;
-    }
-  };
-
   CompiledStep compile(const FewBlocks& few, const Platform& platform);
-  double known_budget(const FewBlocks& few) const;
+  FewBlocks known(FewBlocks few) const;
   template <typename Key, typename T>
-  Made<T>& entry(std::map<Key, Made<T>>& of, const Key& key) {
+  MadeOnce<T>& entry(std::map<Key, MadeOnce<T>>& of, const Key& key) {
     std::lock_guard lock(mutex_);
     return of[key];
   }
@@ -64,12 +56,13 @@ class BlockCosts {
 
   RunConfig run_;
   ParallelLayout layout_;
-  std::mutex mutex_;  // of what follows, but not while an entry is made
-  std::map<std::pair<int64_t, double>, Made<StepOfKinds>> begun_steps_;                 // by blocks and budget
-  std::map<std::tuple<int64_t, double, bool>, Made<PipelineOfKinds>> begun_pipelines_;  // and splits_backward
-  std::map<FewBlocks, Made<CompiledStep>> steps_;
+  std::mutex mutex_;                                        // of what follows, but not while an entry is made
+  std::map<FewBlocks, MadeOnce<StepOfKinds>> begun_steps_;  // without kinds
+  std::map<std::tuple<int64_t, double, bool>, MadeOnce<PipelineOfKinds>>
+      begun_pipelines_;  // by blocks, budget, splits_backward
+  std::map<FewBlocks, MadeOnce<CompiledStep>> steps_;
   std::vector<Target> targets_;
-  std::map<std::pair<size_t, FewBlocks>, Made<StageCost>> costs_;  // by place among the targets
+  std::map<std::pair<size_t, FewBlocks>, MadeOnce<StageCost>> costs_;  // by place among the targets
 };
 
 }  // namespace tokamak

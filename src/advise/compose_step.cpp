@@ -36,13 +36,17 @@ class StepComposer {
 
  private:
   StageCost at_depth(int64_t kinds, double blocks) const {
-    auto few = [&](int64_t number) -> const StageCost& {
-      return c_.blocks.at({.blocks = number, .kinds = kinds, .budget_gib = estimate_.layout.budget_gib}, c_.platform);
+    auto few = [&](int64_t number) {
+      return FewBlocks{.blocks = number, .kinds = kinds, .budget_gib = estimate_.layout.budget_gib};
     };
-    auto [less, more] = depths_;
-    if (c_.layers <= more && blocks == double(c_.layers)) return few(c_.layers);
-    parallel_tasks(2, [&](int64_t i) { few(i == 0 ? more : less); });
-    return mix(few(less), few(more), (blocks - double(less)) / double(more - less));
+    auto of = [&](const FewBlocks& blocks) -> const StageCost& { return c_.blocks.at(blocks, c_.platform); };
+    if (c_.layers <= depths_.more && blocks == double(c_.layers)) return of(few(c_.layers));
+    FewBlocks less = few(depths_.few), more = few(depths_.more);
+    parallel_tasks(2, [&](int64_t i) { of(i == 0 ? more : less); });
+    // What the compiler chose for more blocks counts: a line leads only through steps of the same programs.
+    bool sums_with_last = of(more).programs.contains("last_micro_batch");
+    if (of(less).programs.contains("last_micro_batch") != sums_with_last) less.sums_with_last = sums_with_last;
+    return mix(of(less), of(more), (blocks - double(less.blocks)) / double(more.blocks - less.blocks));
   }
   StageCost at(const Recomputed& some, double blocks) const {
     StageCost less = at_depth(some.kinds, blocks);

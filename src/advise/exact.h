@@ -23,7 +23,9 @@ CompiledLayout compile_layout(const RunConfig& config, const ParallelLayout& lay
                               const Platform& platform);
 
 /// The same within the memory of a GPU: where the estimate promised too much, again with smaller budgets, the last
-/// of which the layout then has. None where a few of them are too much as well.
+/// of which the layout then has. None where a few of them are too much as well. What is computed again within a budget
+/// is found by compile/fill_budget.h; here it is asked which budget leaves room for all else that a step takes, and
+/// that is the one that a run is then given.
 std::optional<CompiledLayout> compile_within_memory(const RunConfig& config, ParallelLayout& layout,
                                                     const ClusterConfig& cluster, const Platform& platform);
 

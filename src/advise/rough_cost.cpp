@@ -23,8 +23,7 @@ constexpr double kBackward = 2.0 / 3;
 
 bool accumulates(const ParallelLayout& layout) { return layout.micro_batches > 1 || layout.mesh.pipe > 1; }
 
-// Whether ranks add gradients up once a step, each a sum of its micro-batches.
-bool adds_once(const ParallelLayout& layout) { return layout.mesh.zero <= 1 && accumulates(layout); }
+bool adds_once(const ParallelLayout& layout) { return adds_gradients_once(layout.mesh.zero) && accumulates(layout); }
 
 // Blocks alone: one that adds gradients up, so that the update is a program by itself.
 ParallelLayout unit_layout(const TrainingRequest& request, int64_t tensor, int64_t context, int64_t micro_batch) {
@@ -171,7 +170,7 @@ double RoughCosts::sent_seconds(const ParallelLayout& layout, const Unit& unit) 
   double scattered = all / double(mesh.context) * double(mesh.data - 1) / double(mesh.data) / link.bandwidth;
   if (adds_once(layout)) return (mesh.zero == 0 ? 2 * double(mesh.context) : 1.0) * scattered;
   double low = scattered / 2;
-  return (mesh.zero == 3 ? 3 : 1) * (mesh.zero >= 2 ? double(layout.micro_batches) : 1) * low;
+  return (mesh.zero == 3 ? 3 : 1) * (adds_gradients_once(mesh.zero) ? 1 : double(layout.micro_batches)) * low;
 }
 
 double RoughCosts::kept_bytes(const ParallelLayout& layout) {

@@ -22,14 +22,10 @@ class BlockLibrary {
   }
   size_t size() const { return blocks_.size(); }
   /// Made when it is first asked for, with the rates that count then.
-  const RecomputeCurve& curve(const std::function<RecomputeCurve()>& make) {
-    std::call_once(has_curve_, [&] { curve_ = make(); });
-    return curve_;
-  }
+  const RecomputeCurve& curve(const std::function<RecomputeCurve()>& make) { return curve_.get(make); }
 
  private:
-  std::once_flag has_curve_;
-  RecomputeCurve curve_;
+  MadeOnce<RecomputeCurve> curve_;
   std::mutex mutex_;
   std::map<BlockKey, BlockCosts> blocks_;
 };

@@ -28,6 +28,7 @@ struct CheckpointState {
   std::string tokenizer;    // fingerprint; empty: trained without one
   std::string data_json;    // a DataRecord (data/ledger_record.h); empty in checkpoints of older versions
   std::string ledger;       // the chain of the ledger's last line when it was saved; empty: not known
+  std::string validation;   // the checksum of the validation data's files; empty: there was none, or not known
   KnownGoodState good;      // of the steps so far
   int64_t best = 0;         // step of the checkpoint that is kept as the best of those before; 0: none is
   bool is_extra = false;    // saved as the best alone, beside those that are saved every so many steps
@@ -55,10 +56,10 @@ struct FoundCheckpoint {
 };
 
 /// Writes the folder for state.step, syncs it, gives it its name, then the link `latest`, then removes all but those
-/// that `keep` says, and what killed processes left behind. Tensors have their global shape there (graph/argument_spec.h):
-/// padding is cut. Scratch (is_scratch) is not saved. Throws UserError (disk full, no permission, numbers that are not
-/// finite); earlier checkpoints are untouched then. Where ranks have shares of the tensors, all of them call it, and
-/// the one that leads writes. Returns the folder.
+/// that `keep` says, and what killed processes left behind. Tensors have their global shape there
+/// (graph/argument_spec.h): padding is cut. Scratch (is_scratch) is not saved. Throws UserError (disk full, no
+/// permission, numbers that are not finite); earlier checkpoints are untouched then. Where ranks have shares of the
+/// tensors, all of them call it, and the one that leads writes. Returns the folder.
 std::filesystem::path save_checkpoint(const std::filesystem::path& out, const CheckpointState& state,
                                       const TensorStore& store, const KeepRule& keep);
 

@@ -77,6 +77,7 @@ ordered_json to_json(const CheckpointRecord& record) {
                        {"config", config}};
   if (!state.data_json.empty()) root["data"] = parse_ordered_json(state.data_json);
   if (!state.ledger.empty()) root["ledger"] = state.ledger;
+  if (!state.validation.empty()) root["validation"] = state.validation;
   if (state.good != KnownGoodState()) root["good"] = to_json(state.good);
   if (state.best > 0) root["best"] = state.best;
   if (state.is_extra) root["extra"] = true;
@@ -115,6 +116,7 @@ CheckpointRecord record_from_json(const ordered_json& root, const fs::path& path
                   .tokenizer = root.at("tokenizer").get<std::string>(),
                   .data_json = root.contains("data") ? format_json(root["data"]) : "",
                   .ledger = root.value("ledger", ""),
+                  .validation = root.value("validation", ""),
                   .good = root.contains("good") ? good_from(root["good"], path) : KnownGoodState(),
                   .best = root.contains("best") ? whole(root, "best", path) : 0,
                   .is_extra = root.value("extra", false)};

@@ -97,20 +97,20 @@ PassContext ChunkCompiler::context_of(const ChunkOptions& options) const {
 }
 
 BegunChunk ChunkCompiler::begin(Graph graph, const ChunkOptions& options, const PassObserver& observer) const {
-  std::vector<PassReport> reports = run_passes(graph, Stage::kRewrite, context_of(options), observer);
+  std::vector<PassReport> reports = run_passes(graph, PassStage::kRewrite, context_of(options), observer);
   return {std::move(graph), std::move(reports)};
 }
 
 CompiledChunk ChunkCompiler::end(BegunChunk begun, int64_t number, const ChunkOptions& options,
                                  const PassObserver& observer) const {
   PassContext context = context_of(options);
-  std::vector<PassReport> more = run_passes(begun.graph, Stage::kRecompute, context, observer);
+  std::vector<PassReport> more = run_passes(begun.graph, PassStage::kRecompute, context, observer);
   begun.reports.insert(begun.reports.end(), more.begin(), more.end());
   CompiledChunk compiled;
   HoistedWeights parts = hoist_weights(begun.graph, context, options.suffix);
   Graph graph = std::move(parts.rest);
   if (!parts.weights.nodes().empty())
-    compiled.weights = compile_program(std::move(parts.weights), context, Stage::kProgram, observer);
+    compiled.weights = compile_program(std::move(parts.weights), context, PassStage::kProgram, observer);
   std::string output = residual_state(number + 1), input_gradient = residual_gradient_state(number);
   bool is_last = updated_value(graph, output) == kNoValue;
   if (updated_value(graph, input_gradient) == kNoValue) input_gradient.clear();
@@ -120,7 +120,7 @@ CompiledChunk ChunkCompiler::end(BegunChunk begun, int64_t number, const ChunkOp
   if (splits_backward) kinds.push_back(Kind::kBackwardWeight);
   for (Graph& program : split_chunk(chunk, splits_backward)) {
     Kind kind = kinds[compiled.programs.size()];
-    compiled.programs.emplace_back(kind, compile_program(std::move(program), context, Stage::kProgram, observer));
+    compiled.programs.emplace_back(kind, compile_program(std::move(program), context, PassStage::kProgram, observer));
   }
   std::vector<PassReport>& first = compiled.programs[0].second.reports;
   first.insert(first.begin(), begun.reports.begin(), begun.reports.end());

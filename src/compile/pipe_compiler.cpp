@@ -89,8 +89,8 @@ std::vector<StageUpdate> compile_updates(const ResolvedRun& run, const std::vect
     }
   }
   for (size_t stage = 0; stage < models.size(); ++stage)
-    updates[stage].program =
-        compile_program(update_graph(run, models[stage], others[stage]), compiler.context(), Stage::kStep, observer);
+    updates[stage].program = compile_program(update_graph(run, models[stage], others[stage]), compiler.context(),
+                                             PassStage::kStep, observer);
   return updates;
 }
 
@@ -211,7 +211,7 @@ std::pair<CompiledPipeline, Graph> begin_pipeline(const ResolvedRun& run, const 
       forward_graph("model", asked.model, run.program_sequences(), run.phase.sequence, asked.data.mask_documents, true);
   out.forward = graph;
   PassContext context = context_of(run, platform);
-  out.forward_reports = run_passes(graph, Stage::kForward, context, observer);
+  out.forward_reports = run_passes(graph, PassStage::kForward, context, observer);
   return {std::move(out), std::move(graph)};
 }
 
@@ -336,7 +336,7 @@ std::vector<CompiledStep> compile_pipeline_loss(const ResolvedRun& run, const Pl
   const RunConfig& asked = run.asked;
   Graph graph = eval_graph(asked.model, run.program_windows(), asked.model.context, asked.data.mask_documents, true);
   PassContext context = context_of(run, platform);
-  run_passes(graph, Stage::kForward, context);
+  run_passes(graph, PassStage::kForward, context);
   ChunkCompiler compiler(run, platform, graph);
   int64_t stages = run.stages(), batches = run.micro_batches;
   PipeSchedule schedule = forward_part(schedule_of(run));
@@ -346,7 +346,7 @@ std::vector<CompiledStep> compile_pipeline_loss(const ResolvedRun& run, const Pl
     step.resolved = run;
     StageCompiler stage_compiler(schedule, {}, stage, compiler, {}, step);
     auto compile = [&](Graph program) {
-      return compile_program(std::move(program), compiler.context(), Stage::kStep, {});
+      return compile_program(std::move(program), compiler.context(), PassStage::kStep, {});
     };
     for (int64_t chunk = stage; chunk < schedule.chunks; chunk += stages) {
       auto c = size_t(chunk);

@@ -50,7 +50,7 @@ void resolve_slots(ResolvedRun& run) {
   validate_slots(said, run.data_ranks());
   run.slots = {.count = said.mesh.slots,
                .ranks = {kDataAxis, run.data_ranks()},
-               .sums_over_ranks_first = run.asked.mesh.zero >= 2,
+               .sums_over_ranks_first = !adds_gradients_once(run.asked.mesh.zero),
                .other_ranks = run.mesh.size(kContextAxis) * run.mesh.size(kTensorAxis)};
   int64_t sequences = run.batch * run.micro_batches;
   run.micro_batches = run.slots.runs();

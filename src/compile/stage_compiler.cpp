@@ -68,7 +68,7 @@ void StageCompiler::add_sums(Key key) {
   if (terms.model.arguments().empty() && !terms.has_loss) return;
   auto add_program = [&](Graph sum) {
     sums_[key].push_back(step_.programs.size());
-    step_.programs.push_back(compile_program(std::move(sum), compiler_.context(), Stage::kStep, observer_));
+    step_.programs.push_back(compile_program(std::move(sum), compiler_.context(), PassStage::kStep, observer_));
   };
   step_.odd_states.merge(states_of_odd_runs(terms));
   for (int level = 1; level < slots_.levels(); ++level) add_program(partial_sum_graph(terms, level));

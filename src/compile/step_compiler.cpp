@@ -58,11 +58,11 @@ Gradients append_slot_gradients(GraphBuilder& g, bool scaled) {
 }
 
 CompiledGraph compile_graph(Graph graph, const PassContext& context, const PassObserver& observer) {
-  return compile_program(std::move(graph), context, Stage::kStep, observer);
+  return compile_program(std::move(graph), context, PassStage::kStep, observer);
 }
 
 CompiledGraph compile_forward(Graph graph, const PassContext& context) {
-  run_passes(graph, Stage::kForward, context);
+  run_passes(graph, PassStage::kForward, context);
   return compile_graph(std::move(graph), context, {});
 }
 
@@ -84,7 +84,7 @@ void append(std::vector<PassReport>& reports, std::vector<PassReport> more) {
 
 CompiledGraph compile_part(Graph graph, const std::vector<PassReport>& reports, const PassContext& context,
                            const PassObserver& observer) {
-  CompiledGraph program = compile_program(std::move(graph), context, Stage::kProgram, observer);
+  CompiledGraph program = compile_program(std::move(graph), context, PassStage::kProgram, observer);
   program.reports.insert(program.reports.begin(), reports.begin(), reports.end());
   return program;
 }
@@ -96,7 +96,7 @@ void add_programs(CompiledStep& step, Graph graph, const std::vector<PassReport>
   step.programs.push_back(compile_part(std::move(parts.rest), reports, context, observer));
   if (parts.weights.nodes().empty()) return;
   step.runs.push_back({step.programs.size()});
-  step.programs.push_back(compile_program(std::move(parts.weights), context, Stage::kProgram, observer));
+  step.programs.push_back(compile_program(std::move(parts.weights), context, PassStage::kProgram, observer));
 }
 
 // The forward pass of a run, after its passes.
@@ -106,7 +106,7 @@ Graph begin_step(CompiledStep& step, const PassContext& context, const PassObser
   Graph graph = forward_graph(run.micro_batches == 1 ? "step" : "micro_batch", asked.model, run.program_sequences(),
                               run.phase.sequence, asked.data.mask_documents);
   step.forward = graph;
-  step.forward_reports = run_passes(graph, Stage::kForward, context, observer);
+  step.forward_reports = run_passes(graph, PassStage::kForward, context, observer);
   return graph;
 }
 
@@ -131,7 +131,7 @@ CompiledStep compile_slots(CompiledStep out, const PassContext& context, const P
   }
   append_slot(g, gradients, loss, slots);
   SlotTerms terms = terms_of(graph, gradients);
-  std::vector<PassReport> reports = run_passes(graph, Stage::kWhole, context, observer);
+  std::vector<PassReport> reports = run_passes(graph, PassStage::kWhole, context, observer);
   add_programs(out, std::move(graph), reports, context, observer);
   out.odd_states = states_of_odd_runs(terms);
   size_t first_sum = out.programs.size();
@@ -147,7 +147,7 @@ CompiledStep compile_slots(CompiledStep out, const PassContext& context, const P
 // Whether ranks may add gradients up, once a step, beside the last micro-batch. Sums that wait to be sent take memory.
 bool sums_with_last(const ResolvedRun& run) {
   const MeshConfig& mesh = run.asked.mesh;
-  if (run.data_ranks() == 1 || mesh.zero > 1) return false;
+  if (run.data_ranks() == 1 || !adds_gradients_once(mesh.zero)) return false;
   return mesh.reduce_gradients == "last" || (mesh.reduce_gradients == "auto" && run.compile.memory_budget_gib <= 0);
 }
 
@@ -160,14 +160,14 @@ void begin_last(BegunStep& begun, const Graph& micro_batch, Gradients gradients,
   GraphBuilder g(last);
   append_update(g, gradients, run.optimizer(), run.micro_batches, run.loss_scaling());
   begun.last_before = last;
-  begun.last_reports = run_passes(last, Stage::kRewrite, context, observer);
+  begun.last_reports = run_passes(last, PassStage::kRewrite, context, observer);
   begun.last = std::move(last);
 }
 
 // It stands in place of the last micro-batch and the update behind it if it takes less than they do: where links are
 // busy all the time, what is sent for the sums delays what the backward pass waits for.
 void replace_last(CompiledStep& out, BegunStep& begun, const PassContext& context, const PassObserver& observer) {
-  append(begun.last_reports, run_passes(*begun.last, Stage::kRecompute, context, observer));
+  append(begun.last_reports, run_passes(*begun.last, PassStage::kRecompute, context, observer));
   Graph graph = hoist_weights(*begun.last, context).rest;
   for (const Argument& argument : graph.arguments())
     TOKAMAK_CHECK(argument.spec.role != Role::kWeights ||
@@ -203,16 +203,16 @@ BegunStep begin_micro_batches(CompiledStep out, const PassContext& context, cons
   }
   begun.step = std::move(out);
   begun.before = graph;
-  begun.reports = run_passes(graph, Stage::kRewrite, context, observer);
+  begun.reports = run_passes(graph, PassStage::kRewrite, context, observer);
   begun.graph = std::move(graph);
   return begun;
 }
 
 CompiledStep end_micro_batches(BegunStep begun, const PassContext& context, const PassObserver& observer) {
   CompiledStep out = std::move(begun.step);
-  append(begun.reports, run_passes(begun.graph, Stage::kRecompute, context, observer));
+  append(begun.reports, run_passes(begun.graph, PassStage::kRecompute, context, observer));
   if (out.resolved.micro_batches == 1) {
-    CompiledGraph program = compile_program(std::move(begun.graph), context, Stage::kProgram, observer);
+    CompiledGraph program = compile_program(std::move(begun.graph), context, PassStage::kProgram, observer);
     program.before = std::move(begun.before);
     append(begun.reports, std::move(program.reports));
     program.reports = std::move(begun.reports);
@@ -259,7 +259,7 @@ PassContext context_of(const ResolvedRun& run, const Platform& platform) {
   return context;
 }
 
-CompiledGraph compile_program(Graph graph, const PassContext& context, Stage stage, const PassObserver& observer) {
+CompiledGraph compile_program(Graph graph, const PassContext& context, PassStage stage, const PassObserver& observer) {
   CompiledGraph compiled;
   compiled.before = graph;
   compiled.reports = run_passes(graph, stage, context, observer);
@@ -310,8 +310,8 @@ CompiledGraph compile_generation(Graph graph, const ResolvedRun& run, const Plat
                                  const Mesh& mesh) {
   PassContext context{platform, run.compile, true};
   context.mesh = mesh;
-  run_passes(graph, Stage::kForward, context);
-  run_passes(graph, Stage::kStep, context);
+  run_passes(graph, PassStage::kForward, context);
+  run_passes(graph, PassStage::kStep, context);
   if (other) graph = with_unread_types(graph, *other);
   CompiledGraph compiled;
   compiled.plan = make_plan(std::move(graph), context);

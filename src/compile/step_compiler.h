@@ -31,7 +31,7 @@ class StepOfKinds {
 /// What steps are compiled with: what passes have to know of the run; and one program by the passes of `stage`, with
 /// its plan.
 PassContext context_of(const ResolvedRun& run, const Platform& platform);
-CompiledGraph compile_program(Graph graph, const PassContext& context, Stage stage, const PassObserver& observer);
+CompiledGraph compile_program(Graph graph, const PassContext& context, PassStage stage, const PassObserver& observer);
 
 /// The loss of a batch without dropout; with slots, of one slot on each data rank.
 CompiledGraph compile_evaluation(const ResolvedRun& run, const Platform& platform);

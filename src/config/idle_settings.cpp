@@ -58,11 +58,6 @@ std::string other_scaling(const Situation& s) {
   return fmt::format("model.rope_scaling is {}", s.run.model.rope_scaling);
 }
 std::string no_softcap(const Situation&) { return "logits are not capped (model.softcap = 0)"; }
-bool has_biases_for_nothing(const Situation& s) { return s.run.model.family != "gpt2" && s.run.model.bias; }
-std::string has_no_biases(const Situation& s) {
-  if (s.run.model.family == "llama") return "llama has biases of queries, keys and values (model.qkv_bias)";
-  return fmt::format("{} has no biases", s.run.model.family);
-}
 
 std::string other_schedule(const Situation& s) {
   return fmt::format("the schedule is {} (optimizer.schedule)", s.optimizer().schedule);
@@ -93,7 +88,6 @@ struct IdleRule {
 
 /// The first that holds for a key is told.
 constexpr IdleRule kRules[] = {
-    {"model.bias", Of::kStep, has_biases_for_nothing, has_no_biases},
     {"model.rope_factor", Of::kStep, has_no_rope_scaling, other_scaling},
     {"model.rope_low_freq", Of::kStep, is_not_llama3, other_scaling},
     {"model.rope_high_freq", Of::kStep, is_not_llama3, other_scaling},
@@ -161,7 +155,7 @@ constexpr IdleRule kRules[] = {
        return "neither batch nor sequences are divided (mesh.data and mesh.context are 1)";
      }},
     {"mesh.reduce_gradients", Of::kStep,
-     [](const Situation& s) { return s.mesh().zero > 1 || s.mesh().pipe > 1 || s.mesh().data == 1; },
+     [](const Situation& s) { return !adds_gradients_once(s.mesh().zero) || s.mesh().pipe > 1 || s.mesh().data == 1; },
      [](const Situation&) -> std::string {
        return "data ranks, if there are any, add gradients up otherwise (it is for mesh.zero below 2 without a "
               "pipeline)";

@@ -33,6 +33,10 @@ struct MeshConfig {
   std::string interface;  // of the network, through which ranks of several machines send; empty: the one to rank 0
 };
 
+/// Whether data ranks add gradients up once a step, each the sum of its micro-batches; else, where ZeRO cuts sums of
+/// gradients, after each micro-batch.
+inline bool adds_gradients_once(int64_t zero) { return zero <= 1; }
+
 inline constexpr const char* kPipeSchedules[] = {"1f1b", "gpipe", "interleaved", "zero_bubble"};
 
 }  // namespace tokamak

@@ -18,7 +18,7 @@ void visit(FieldList& v, ModelConfig& c) {
   v("context", c.context, "longest sequence, in tokens", between(1, 1 << 24));
   v("vocab", c.vocab, "vocabulary size; 0: the data's, which `train` also takes when none is given",
     between(0, 1 << 24));
-  v("bias", c.bias, "biases in linear layers and norms");
+  v("bias", c.bias, "gpt2: biases in linear layers and norms");
   v("tie_weights", c.tie_weights, "the token embedding is also the last layer's matrix");
   v("dropout", c.dropout, "chance that a value is dropped in training", from_up_to(0, 1));
   v("kv_heads", c.kv_heads, "llama, modern: heads of keys and values, each for a group of heads; 0: as many as heads",

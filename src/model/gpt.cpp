@@ -71,11 +71,14 @@ ValueId gpt_decode(GraphBuilder& g, const ModelConfig& model, const DecodeInputs
   return gpt.logits(in.tokens, embedded, [&](int64_t layer, ValueId qkv) { return gpt.attend_cached(layer, qkv, in); });
 }
 
+constexpr std::string_view kOptions[] = {"bias"};
+
 constinit const ModelFamily gpt2 = {.name = "gpt2",
                                     .parameters = gpt_parameters,
                                     .loss = gpt_loss,
                                     .decode = gpt_decode,
                                     .flops_per_token = gpt_flops_per_token,
+                                    .options = kOptions,
                                     .hugging_face = &gpt2_hugging_face};
 
 }  // namespace tokamak

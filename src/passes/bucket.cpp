@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kShareOfBudget = 1.0 / 16;
 
-// Collectives of one kind can be done at once.
+// What two collectives must have in common to become one.
 struct Kind {
   const OpDef* op;
   Attrs attrs;  // but for the tensors' own
@@ -66,7 +66,7 @@ class Chooser {
     return kind;
   }
 
-  // What the larger of its sides takes.
+  // The bytes of a collective: of its inputs or its outputs, whichever are more.
   int64_t bytes_of(const Node& node) const {
     int64_t in = 0, out = 0;
     for (ValueId input : node.inputs) in += num_bytes(graph_.type(input));
@@ -74,7 +74,7 @@ class Chooser {
     return std::max(in, out);
   }
 
-  // The bucket that was begun last of those whose kind is what is wanted; -1: none.
+  // Of the buckets with a kind that `is_wanted`, the one that was begun last; -1: there is none.
   template <typename Is>
   int last_of(const Is& is_wanted) const {
     int last = int(buckets_.size()) - 1;
@@ -107,7 +107,7 @@ class Chooser {
     for (ValueId output : node.outputs) delayed_[size_t(output)] = bucket;
   }
 
-  // A view can wait with what it shows.
+  // A view of what a waiting collective gives waits as well.
   bool delay_view(int n) {
     const Node& node = graph_.nodes()[size_t(n)];
     int bucket = node.op->fusion == Fusion::kView ? delayed_[size_t(node.inputs[0])] : -1;
@@ -173,7 +173,7 @@ class Joiner {
     rewriter_.copy(graph_.nodes()[size_t(n)]);
   }
 
-  // Of what is gathered ahead, what it is made of may stand further down.
+  // What is gathered ahead may be made of nodes that stand further down: they come first now.
   void make_producer(ValueId value) {
     if (int producer = graph_.producer(value); producer >= 0) make(producer);
   }

@@ -38,8 +38,8 @@ class Chooser {
                      [](const Candidate& a, const Candidate& b) { return a.bytes_per_second > b.bytes_per_second; });
   }
 
-  // The graph with all candidates marked of so many kinds, but for the last ones, if they only take more memory: when
-  // all is computed again, nothing is left to begin with.
+  // The graph in which all candidates of so many kinds are marked. When all of them are, the last ones may only take
+  // more memory, as nothing is left from which they could be computed: then those are not marked.
   std::optional<Graph> choose_kinds(int64_t kinds) {
     std::vector<size_t> ends = ends_of_kinds();
     while (ends.size() > 1 && peak_of(ends.back()) >= peak_of(ends[ends.size() - 2])) ends.pop_back();
@@ -99,7 +99,7 @@ class Chooser {
     return ends;
   }
 
-  // Through views, to the value whose bytes are kept.
+  // Marks a value as kept for the backward pass; of a view, the value that it shows.
   void mark_saved(ValueId value) {
     int producer = graph_.producer(value);
     if (producer < 0 || !is_forward(size_t(producer))) return;
@@ -115,8 +115,8 @@ class Chooser {
       if (int p = graph_.producer(input); p >= 0 && !saved_[size_t(input)]) collect(size_t(p), nodes);
   }
 
-  // Of what is computed once and would have to stay for the candidate alone, as the keys and values of all ranks that
-  // attention over a cut sequence reads: the backward pass gathers them again for itself.
+  // Bytes of operands that are computed once and would have to be kept for this candidate alone, such as the keys and
+  // values of all ranks that attention over a cut sequence reads: its gradient gathers them again.
   double held_bytes(const Candidate& candidate) const {
     std::set<ValueId> held;
     for (size_t n : candidate.nodes)
@@ -130,7 +130,7 @@ class Chooser {
     return bytes;
   }
 
-  // The candidates before the end of each kind: those that give as many bytes in a second are of one.
+  // For each kind how many candidates come before its end; candidates that free as many bytes per second are of one.
   std::vector<size_t> ends_of_kinds() const {
     constexpr double kRounding = 1e-9;
     std::vector<size_t> ends;

@@ -22,8 +22,8 @@ std::vector<Way> WayChooser::choose(const Node& node, const ShardingRule& rule) 
   return ways;
 }
 
-// The cheapest of: along what an input is cut already, along what is wanted of an input that is a term or of an output,
-// on terms of sums, all on every rank.
+// The work may be cut along what an input is cut along already, or along what is wanted of an output or of an input
+// that is a term of a sum; it may be done on terms of sums; or every rank does all of it. The cheapest of these.
 Way WayChooser::choose_along(const Node& node, const ShardingRule& rule, size_t axis,
                              const std::vector<Way>& before) const {
   std::vector<Way> candidates;
@@ -45,7 +45,8 @@ Way WayChooser::choose_along(const Node& node, const ShardingRule& rule, size_t 
   return candidates[size_t(std::min_element(costs.begin(), costs.end()) - costs.begin())];
 }
 
-// A slot's gradients are computed alike whatever ZeRO cuts: that is done to what comes of it.
+// With slots gradients are computed alike whatever ZeRO cuts, so that their bits are the same: their sums are cut
+// afterwards.
 Placement WayChooser::wanted_along(const Node& node, ValueId output, size_t axis) const {
   bool by_zero = ordered_ && node.phase != Phase::kUpdate && whole_.is_kept_for_sum(output) &&
                  !keeps_parameters_cut(mesh_.axes[axis].name);

@@ -28,7 +28,7 @@ std::vector<bool> find_of_parameters(const Graph& graph) {
   return nodes;
 }
 
-// The same, less casts that others than such gathers read.
+// Leaves out casts that something other than such an all_gather reads.
 void leave_casts(const Graph& graph, const Users& users, std::vector<bool>& taken) {
   for (size_t n = taken.size(); n-- > 0;) {
     const Node& node = graph.nodes()[n];

@@ -10,7 +10,7 @@ namespace {
 
 bool is_backward(const Node& node) { return node.phase == Phase::kBackward; }
 
-// The last one of the backward pass, if it is larger than a bucket and only read later; -1: there is none.
+// The last sum over ranks that is larger than a bucket, unless the backward pass itself reads it; -1: there is none.
 int find_last(const Graph& graph, int64_t bucket_bytes) {
   Users users(graph);
   for (int n = int(graph.nodes().size()) - 1; n >= 0; --n) {
@@ -25,7 +25,7 @@ int find_last(const Graph& graph, int64_t bucket_bytes) {
   return -1;
 }
 
-// By node: whether the one of that number cannot be without it.
+// By node: whether node `last` is made of it.
 std::vector<bool> find_makers(const Graph& graph, int last) {
   std::vector<bool> needed(graph.nodes().size(), false);
   needed[size_t(last)] = true;

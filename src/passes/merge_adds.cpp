@@ -44,7 +44,8 @@ class AddMerger {
   }
 
  private:
-  // Sums that become one: of states or not, of so many terms, for this collective alone (-1: for none).
+  // Sums that become one kernel have this in common: whether they are of states alone, how many terms each has, and the
+  // one collective that reads them (-1: none does).
   struct Family {
     bool of_states;
     size_t terms;
@@ -62,7 +63,7 @@ class AddMerger {
     return users.size() == 1 && !kept_[size_t(value)] && graph_.nodes()[size_t(users[0])].op == &op::add;
   }
 
-  // What a sum of states is of; of a sum that is read here alone, that and one more. Empty: none.
+  // The states that this addition adds up, through a sum before it that nothing else reads. Empty: it is no such sum.
   Terms terms_of(const Node& node) const {
     ValueId x = node.inputs[0], y = node.inputs[1];
     if (graph_.dtype(x) != DType::kF32 || graph_.type(x) != graph_.type(y)) return {};
@@ -100,7 +101,7 @@ class AddMerger {
     return {is_of_states(terms), terms.size(), is_sent ? users[0] : -1};
   }
 
-  // Of states where the first is, of others where all are there.
+  // Where the kernel of a family stands: of states at its first sum, of others at its last, when all terms are made.
   static int place_of(const std::pair<const Family, std::vector<int>>& family) {
     return family.first.of_states ? family.second.front() : family.second.back();
   }

@@ -87,7 +87,7 @@ class OrderClock {
     return tasks;
   }
 
-  // What nobody waits for goes in a bucket, which has one latency.
+  // What nobody waits for shares a collective with others (passes/bucket.h), and so pays no latency of its own.
   Task message(int n) const {
     Price p = price(graph_, node(n), target_);
     return {kLinks, p.link + (messages_[size_t(n)] ? p.fixed : 0), target_.link_units, tasks_before(node(n))};
@@ -114,7 +114,7 @@ class Scheduler {
     find_waits();
   }
 
-  /// All nodes.
+  /// All nodes of the graph, in the order in which they are to run.
   std::vector<int> run() {
     for (int n = 0; n < int(graph_.nodes().size()); ++n) {
       if (!products_[size_t(n)].empty())
@@ -156,7 +156,8 @@ class Scheduler {
     int maker = graph_.producer(node(gather).inputs[0]);
     return maker < 0 || node(maker).phase == Phase::kForward;
   }
-  // Of those that can be early only if there are no others: behind these there is less to do until the next message.
+  // The gathers behind which gradients of products are sent: those of the chain; where it has none, those that can be
+  // early, behind which there is less to do until the next message.
   void find_gatherings() {
     std::array<std::vector<int>, 2> gatherings;
     for (int n = 0; n < int(graph_.nodes().size()); ++n)
@@ -180,7 +181,7 @@ class Scheduler {
       take_late(size_t(std::find_if(late_.begin(), late_.end(), is_bound) - late_.begin()));
   }
 
-  // With the chain.
+  // A node that is no product for weights keeps its place; what waits is taken before it where there is time.
   void go_on(int n) {
     if (node(n).phase == Phase::kUpdate) take_all();
     if (computes(node(n))) fill_wait(n);
@@ -197,7 +198,7 @@ class Scheduler {
     send_gradients();
   }
 
-  // If that of the layer above was read.
+  // The next gather of what the forward pass made, if the one of the layer above was read.
   void gather_ahead(int n) {
     if (num_early_ > 0 && num_early_ < early_.size() && early_[num_early_ - 1].reader < n)
       take(early_[num_early_].node);
@@ -234,7 +235,7 @@ class Scheduler {
     take_product(product);
   }
 
-  // What it gives is sent behind a gathering of the residual stream, of which much comes, not in front of one.
+  // Its gradient is sent when the residual stream has next been gathered, not before that: the chain waits for it.
   void take_product(int product) {
     const std::vector<int>& nodes = products_[size_t(product)];
     auto sent = std::find_if(nodes.begin(), nodes.end(), [&](int n) { return node(n).op->together; });
@@ -266,7 +267,7 @@ class Scheduler {
   int last_wait_ = -1;    // the last of the chain that waits for a message
   int gatherings_left_ = 0;
   std::vector<int> late_;                // products that wait
-  std::vector<std::vector<int>> sends_;  // what becomes of products that do not, from their collectives on
+  std::vector<std::vector<int>> sends_;  // of products that were taken: the nodes from their collectives on
   OrderClock clock_;
 };
 

@@ -34,13 +34,13 @@ struct PassContext : Platform {
 /// When a pass runs: kForward before differentiation; kRewrite on all of a step's forward and backward pass together,
 /// then kRecompute, which is what depends on what is computed again; after these, kProgram on each of the programs into
 /// which that may be divided. To run kWhole is to run kRewrite and kRecompute, and kStep all three.
-enum class Stage : uint8_t { kForward, kRewrite, kRecompute, kProgram, kWhole, kStep };
+enum class PassStage : uint8_t { kForward, kRewrite, kRecompute, kProgram, kWhole, kStep };
 enum class Numerics : uint8_t { kExact, kTolerance };  // bit for bit the same, or within rounding
 enum class Effects : uint8_t { kKept, kChanged };      // whether it may append, join or move nodes with effects
 
 struct Pass {
   std::string_view name;
-  Stage stage;
+  PassStage stage;
   Numerics numerics;
   Effects effects;
   bool (*enabled)(const PassContext&);      // by options and target, beside is_enabled
@@ -72,7 +72,7 @@ using PassObserver = std::function<void(const Pass&, const Graph& after)>;
 bool run_pass(const Pass& pass, Graph& graph, const PassContext& context);
 
 /// Runs the passes of one stage over the graph: skip if disabled, run, verify, compare, time.
-std::vector<PassReport> run_passes(Graph& graph, Stage stage, const PassContext& context,
+std::vector<PassReport> run_passes(Graph& graph, PassStage stage, const PassContext& context,
                                    const PassObserver& observer = {});
 
 }  // namespace tokamak

@@ -9,8 +9,8 @@
 namespace tokamak {
 namespace {
 
-// What becomes of a gradient on its way to the update: views, other types, sums over ranks, and sums over several uses
-// of one parameter.
+// Whether the node only carries a gradient on to the update: a view, another type, a sum over ranks, or over several
+// uses of one parameter.
 bool passes_gradients_on(const Node& node) {
   return node.op->fusion == Fusion::kView || node.op->together || node.op == &op::cast || node.op == &op::add ||
          node.op == &op::embedding_grad;

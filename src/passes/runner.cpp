@@ -33,10 +33,10 @@ std::vector<std::pair<std::string, int>> difference(const OpCounts& before, OpCo
   return changes;
 }
 
-bool belongs(const Pass& pass, Stage stage) {
-  bool is_whole = pass.stage == Stage::kRewrite || pass.stage == Stage::kRecompute;
-  return pass.stage == stage || (stage == Stage::kStep && pass.stage != Stage::kForward) ||
-         (stage == Stage::kWhole && is_whole);
+bool belongs(const Pass& pass, PassStage stage) {
+  bool is_whole = pass.stage == PassStage::kRewrite || pass.stage == PassStage::kRecompute;
+  return pass.stage == stage || (stage == PassStage::kStep && pass.stage != PassStage::kForward) ||
+         (stage == PassStage::kWhole && is_whole);
 }
 
 }  // namespace
@@ -68,7 +68,7 @@ bool run_pass(const Pass& pass, Graph& graph, const PassContext& context) {
   }
 }
 
-std::vector<PassReport> run_passes(Graph& graph, Stage stage, const PassContext& context,
+std::vector<PassReport> run_passes(Graph& graph, PassStage stage, const PassContext& context,
                                    const PassObserver& observer) {
   check_disabled_names(context.options.disable_passes);
   std::vector<PassReport> reports;

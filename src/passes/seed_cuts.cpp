@@ -1,5 +1,6 @@
 #include "passes/seed_cuts.h"
 
+#include "config/mesh_config.h"
 #include "passes/step_mesh.h"
 
 #include <algorithm>
@@ -86,7 +87,7 @@ class Seeder {
   // says where ranks' sums are added.
   bool is_term(const ArgumentSpec& spec, bool is_whole) const {
     return spec.role == Role::kGradientSum && !spec.of.empty() && context_.slots == 1 &&
-           (context_.zero <= 1 || is_whole) && mesh_.size(kDataAxis) > 1;
+           (adds_gradients_once(context_.zero) || is_whole) && mesh_.size(kDataAxis) > 1;
   }
 
   bool add(const char* axis, int64_t dim, int64_t blocks, bool mirrored = false) {

@@ -47,7 +47,7 @@ class Splitter {
  private:
   static constexpr int kNobody = -1;
 
-  // Values that depend on the micro-batch and on parameters: what comes in as the residual stream does.
+  // Activations: values that depend on the micro-batch and on parameters. The residual stream that comes in is one.
   void find_activations() {
     std::vector<bool> moves(size_t(graph_.num_values()), false), weighs(moves);
     for (const Argument& a : graph_.arguments()) {
@@ -66,7 +66,7 @@ class Splitter {
 
   const std::string& name_of(ValueId argument) const { return graph_.argument_of(argument)->name; }
 
-  // What it is made of is at hand where the backward pass begins.
+  // The sum of losses; it is added where the backward pass begins, which has what it is made of.
   bool is_loss_sum(ValueId argument) const {
     const ArgumentSpec& spec = graph_.argument_of(argument)->spec;
     return spec.role == Role::kGradientSum && spec.of.empty();
@@ -88,7 +88,7 @@ class Splitter {
     return ends;
   }
 
-  // What of these values and all that they are made of nobody has made yet is made by this program.
+  // Gives the program all nodes that these values are made of, but for those that another program has already.
   void claim(const std::vector<ValueId>& ends, int program) {
     std::vector<bool> needed(size_t(graph_.num_values()), false);
     for (ValueId end : ends) needed[size_t(end)] = true;
@@ -101,8 +101,8 @@ class Splitter {
     }
   }
 
-  // Whether a gradient takes no product that nobody has made yet. Sums stay where a kernel may make them on its way:
-  // it adds in another order than one of their own.
+  // Whether a gradient needs no matrix product that no program has yet. A gradient that is a sum
+  // stays where a kernel may make it beside other work: a kernel of its own would add in another order.
   bool is_cheap(ValueId value) const {
     std::vector<ValueId> wanted = {value};
     std::set<ValueId> seen(wanted.begin(), wanted.end());
@@ -118,7 +118,7 @@ class Splitter {
     return true;
   }
 
-  // A value that another program may read as it was left; others are made again.
+  // Whether a value is kept for the program `reader`; what is not is computed again there.
   bool is_left(ValueId value, int reader) const {
     int maker = graph_.producer(value);
     if (maker < 0 || !is_activation_[size_t(value)] || made_in_[size_t(maker)] >= reader) return false;
@@ -127,7 +127,7 @@ class Splitter {
     return !widens && node.op->fusion != Fusion::kView;
   }
 
-  // What program `reader` needs of those before it is left by them and given to it.
+  // What program `reader` needs of earlier ones becomes states: they write them, and it reads them.
   void connect(std::vector<Part>& parts, size_t reader) {
     std::vector<ValueId> wanted = ends_of(parts[reader]);
     std::set<ValueId> seen(wanted.begin(), wanted.end());

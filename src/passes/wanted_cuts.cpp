@@ -61,8 +61,8 @@ class Finder {
     return found != wanted_.end() && found->second[axis].is_term();
   }
 
-  // A rank's term is wanted as the sum is, over axes that divide the work: as where it is kept for a sum that comes
-  // later, so that both are computed alike.
+  // A term of a sum over ranks is wanted where the sum is, along axes that divide the work. So a term that is added at
+  // once and one that is kept for a later sum are computed alike.
   void visit_sum(const Node& node) {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       auto sum = wanted_.find(node.outputs[i]);

@@ -11,13 +11,14 @@ namespace {
 
 bool is_backward(const Node& node) { return node.phase == Phase::kBackward; }
 
-// With one operand, but for a sum of gradients so far.
+// Whether the node reads nothing but the product: one operand, and perhaps the sum of its gradients so far.
 bool is_follower(const Graph& graph, const Node& node) {
   if (node.op == &op::add) return graph.argument_of(node.inputs[0]) || graph.argument_of(node.inputs[1]);
   return node.inputs.size() == 1 && (node.op->fusion == Fusion::kView || node.op == &op::cast || node.op->together);
 }
 
-// Empty: something else of the backward pass reads it.
+// The product and the nodes that only carry its gradient on to the update. Empty: other nodes of the
+// backward pass read it, too.
 std::vector<int> with_followers(const Graph& graph, const Users& users, int product) {
   std::vector<int> nodes = {product};
   for (size_t i = 0; i < nodes.size(); ++i)

@@ -2,6 +2,7 @@
 
 #include "run/initial_model.h"
 
+#include "base/checksum.h"
 #include "base/error.h"
 #include "checkpoint/run_folder.h"
 #include "config/config.h"
@@ -87,6 +88,27 @@ std::string shared_files_warning(const DataRecord& training, const Corpus::Datas
       first, count > 1 ? fmt::format(" (and {} more)", count - 1) : "");
 }
 
+// Of its files, wherever they lie; where nothing is validated now, that of the last time.
+std::string checksum_of(const Corpus* validation, const FoundCheckpoint* found) {
+  if (!validation) return found ? found->state.validation : "";
+  std::string text;
+  for (const auto& dataset : validation->datasets())
+    for (const FileFingerprint& file : dataset->fingerprints())
+      text += fmt::format("{} {}\n", file.bytes, file.checksum);
+  return format_checksum(checksum(std::as_bytes(std::span(text))));
+}
+
+// Samples do not depend on it, so a run may go on.
+std::string other_validation_warning(const FoundCheckpoint* found, const std::string& is) {
+  const std::string was = found ? found->state.validation : "";
+  if (was.empty() || is.empty() || was == is) return "";
+  return fmt::format(
+      "warning: the validation data is not that of step {}: validation losses before and after it cannot be compared, "
+      "and the best of them may be of either; if that is not on purpose, restore the files or name those that it had "
+      "with --data.val_path",
+      found->state.step);
+}
+
 // Two steps' batches, and one more for each thread that may be slower than the others.
 LoaderOptions loader_options(const ResolvedRun& run, const Corpus& corpus, const Tokenizer* tokenizer) {
   return {.batch = run.batch,
@@ -102,7 +124,8 @@ RunData::RunData(const ResolvedRun& run, const FoundCheckpoint* found, bool reco
     : config_(run.asked), records_(records),
       opened_(open_consistently(config_.data, [&] { return open(config_, found, true); })),
       record_(check_record(opened_.training->record(), record_of(found), config_.train.out)),
-      record_json_(to_json(record_)), follows_(found ? found->state.ledger : ""),
+      record_json_(to_json(record_)), validation_(checksum_of(opened_.validation.get(), found)),
+      validation_warning_(other_validation_warning(found, validation_)), follows_(found ? found->state.ledger : ""),
       samples_per_step_(run.micro_batches * run.batch),
       loader_(opened_.training, loader_options(run, *opened_.training, tokenizer())) {
   if (found) loader_.seek(found->state.data_position);
@@ -134,6 +157,7 @@ std::vector<std::string> RunData::notes() const {
   if (opened_.validation && !config_.data.val_path.empty())
     if (std::string warning = shared_files_warning(record_, opened_.validation->datasets()); !warning.empty())
       notes.push_back(warning);
+  if (!validation_warning_.empty()) notes.push_back(validation_warning_);
   return notes;
 }
 
@@ -162,6 +186,7 @@ RunData::Opened RunData::open(const RunConfig& config, const FoundCheckpoint* fo
 void RunData::describe(CheckpointState& state, int64_t position) const {
   state.data_position = position;
   state.data_json = record_json_;
+  state.validation = validation_;
   state.tokenizer = fingerprint_of(tokenizer());
   if (ledger_) state.ledger = ledger_->chain();
 }

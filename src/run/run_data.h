@@ -70,7 +70,8 @@ class RunData {
   Opened opened_;
   DataRecord record_;
   std::string record_json_;
-  std::string follows_;  // what the checkpoint has of the ledger that the run goes on from
+  std::string validation_, validation_warning_;  // checksum; what is said where it was another one
+  std::string follows_;                          // what the checkpoint has of the ledger that the run goes on from
   int64_t samples_per_step_;
   Loader loader_;
   std::unique_ptr<LedgerWriter> ledger_;

@@ -47,6 +47,19 @@ TEST(BlockCosts, AreThoseOfACompiledStep) {
   EXPECT_DOUBLE_EQ(cost.intermediate(), double(step.intermediate_bytes()));
 }
 
+TEST(BlockCosts, OfBlocksForWhichTheCompilerHasNoChoice) {
+  ParallelLayout layout = layout_with(1, 4);
+  layout.mesh.data = 2;
+  auto has_last = [&](FewBlocks few) {
+    return BlockCosts(small_run(), layout).at(few, h200()).programs.contains("last_micro_batch");
+  };
+  EXPECT_TRUE(has_last({.blocks = 2, .sums_with_last = true}));
+  EXPECT_FALSE(has_last({.blocks = 2, .sums_with_last = false}));
+  EXPECT_FALSE(has_last({.blocks = 2, .budget_gib = 1, .sums_with_last = true})) << "sums that wait take memory";
+  layout.mesh.reduce_gradients = "last";
+  EXPECT_TRUE(has_last({.blocks = 2, .budget_gib = 1, .sums_with_last = false})) << "as users said";
+}
+
 TEST(BlockCosts, ArePricedAnewForOtherRates) {
   RunConfig run = small_run();
   ParallelLayout layout = layout_with(1, 1);

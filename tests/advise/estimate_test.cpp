@@ -217,6 +217,23 @@ TEST(Estimate, IsCloseWhereMuchIsComputedAgain) {
   expect_close(kWithinBudgets);
 }
 
+// Whether ranks add gradients up beside the last micro-batch, the compiler chooses by what that takes, and it may
+// choose otherwise for a few blocks than for a few more.
+TEST(Estimate, IsCloseWhateverIsChosenForTheLastMicroBatch) {
+  ClusterConfig cluster = read_cluster("dgx-a100");
+  Platform platform = platform_of_rates(cluster.gpu);
+  RunConfig config;
+  config.model = preset("gpt2-124m");
+  config.model.layers = 16;
+  ParallelLayout layout{.mesh = mesh(1, 2, 2, 1, 1), .micro_batch = 4, .micro_batches = 4};
+  for (int halvings = 0; halvings < 8; ++halvings, cluster.within.bandwidth.value /= 2) {
+    Estimate told = estimate(config, layout, cluster, platform);
+    CompiledLayout exact = compile_layout(config, told.layout, cluster, platform);
+    EXPECT_NEAR(told.time.total() / exact.seconds, 1, 0.03) << cluster.within.bandwidth.value;
+    EXPECT_NEAR(told.memory.total() / exact.bytes, 1, 0.03) << cluster.within.bandwidth.value;
+  }
+}
+
 // Nothing here is said in advise/: another optimizer, family, precision and mesh are those of the compiler.
 TEST(Estimate, KnowsWhatTheCompilerKnows) {
   ClusterConfig cluster = read_cluster("h200");

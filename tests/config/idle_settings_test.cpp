@@ -81,8 +81,9 @@ TEST(IdleSettings, OfAnotherFamily) {
               {"--model.rope_scaling=linear"});
   expect_told({"--model.rope_low_freq=2", "--model.family=llama", "--model.rope_scaling=linear"},
               "model.rope_scaling is linear", {"--model.rope_scaling=llama3"});
-  expect_told({"--model.bias=true", "--model.family=llama"}, "model.qkv_bias", {"--model.family=gpt2"});
-  expect_told({"--model.bias=true", "--model.family=modern"}, "modern has no biases", {"--model.family=gpt2"});
+  for (const char* family : {"llama", "modern"})
+    expect_told({"--model.bias=true", std::string("--model.family=") + family}, std::string("the family is ") + family,
+                {"--model.family=gpt2"});
   expect_told({"--model.qkv_bias=true", "--model.family=modern"}, "the family is modern", {"--model.family=llama"});
   for (const char* setting :
        {"activation=gelu", "norm_weights=true", "embedding_norm=true", "zero_init=true", "softcap=15",

@@ -58,8 +58,8 @@ TEST(DevicePasses, KeepTheMeaningOfRandomGraphs) {
   for (uint32_t i = 0; i < kGraphs; ++i) {
     Graph before = RandomModel(kBaseSeed + i).make(), after = before;
     PassContext context = random_context(i);
-    run_passes(after, Stage::kForward, context);
-    run_passes(after, Stage::kStep, context);
+    run_passes(after, PassStage::kForward, context);
+    run_passes(after, PassStage::kStep, context);
     std::vector<HostTensor> arguments = arguments_of(before, i);
     Interpretation x = interpret(before, arguments), y = interpret(after, arguments);
     ASSERT_TRUE(same(x.results, y.results) && same(x.updates, y.updates)) << "seed " << kBaseSeed + i << "\n"

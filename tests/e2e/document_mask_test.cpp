@@ -5,6 +5,7 @@
 #include "config/config.h"
 #include "run/trainer.h"
 #include "tests/e2e/finished_run.h"
+#include "tests/support/quiet_observer.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_run.h"
 
@@ -12,14 +13,6 @@ namespace tokamak {
 namespace {
 
 constexpr int64_t kSteps = 12;
-
-class Quiet : public TrainObserver {
- public:
-  void message(const std::string&) override {}
-  void step(const StepMetrics&, int64_t, double) override {}
-  void sample(int64_t, const std::string&) override {}
-  void saved(int64_t, const std::filesystem::path&) override {}
-};
 
 class DocumentMaskRun : public testing::Test {
  protected:
@@ -54,7 +47,7 @@ class DocumentMaskRun : public testing::Test {
 
   TemporaryFolder folder_;
   std::unique_ptr<Backend> backend_ = cpu::make_backend();
-  Quiet observer_;
+  test::QuietObserver observer_;
 };
 
 TEST_F(DocumentMaskRun, IsAnotherRunThanWithout) {

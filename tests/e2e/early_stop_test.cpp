@@ -12,6 +12,7 @@
 #include "config/config.h"
 #include "run/trainer.h"
 #include "tests/e2e/finished_run.h"
+#include "tests/e2e/listener.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_run.h"
 
@@ -21,21 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 using test::expect_same;
 using test::read_run;
-
-class Listener : public TrainObserver {
- public:
-  void message(const std::string& text) override { messages += text + "\n"; }
-  void step(const StepMetrics& metrics, int64_t, double) override {
-    if (metrics.step == throw_at_step) throw std::runtime_error("killed");
-  }
-  void sample(int64_t, const std::string&) override {}
-  void saved(int64_t step, const fs::path&) override {
-    if (step == throw_at_saved) throw std::runtime_error("killed");
-  }
-
-  int64_t throw_at_step = 0, throw_at_saved = 0;
-  std::string messages;
-};
 
 class EarlyStopTest : public testing::Test {
  protected:
@@ -79,7 +65,7 @@ class EarlyStopTest : public testing::Test {
 
   TemporaryFolder folder_;
   std::unique_ptr<Backend> backend_ = cpu::make_backend();
-  Listener observer_;
+  test::Listener observer_;
 };
 
 TEST_F(EarlyStopTest, EndsWithACheckpointAndSaysWhy) {

@@ -90,8 +90,8 @@ std::string run_one(uint32_t seed) {
     verify(original);
     std::vector<HostTensor> arguments = arguments_of(original, seed);
     Interpretation expected = interpret(original, arguments);
-    run_passes(graph, Stage::kForward, options.context);
-    run_passes(graph, Stage::kStep, options.context);
+    run_passes(graph, PassStage::kForward, options.context);
+    run_passes(graph, PassStage::kStep, options.context);
     std::vector<HostTensor> longer = padded(graph, arguments);
     where = "on the CPU";
     found = find_difference(original, run_on_cpu(graph, longer), expected, kTolerance);
@@ -126,8 +126,8 @@ TEST(RandomGraphs, CpuComesNearTheInterpreterInBf16) {
     Options options = random_options(random);
     options.context.options.precision = Precision::kBf16;
     std::vector<HostTensor> arguments = arguments_of(graph, seed);
-    run_passes(graph, Stage::kForward, options.context);
-    run_passes(graph, Stage::kStep, options.context);
+    run_passes(graph, PassStage::kForward, options.context);
+    run_passes(graph, PassStage::kStep, options.context);
     arguments = padded(graph, arguments);
     std::string found =
         find_difference(graph, run_on_cpu(graph, arguments), interpret(graph, arguments), kLowTolerance);
@@ -167,8 +167,8 @@ TEST(RandomGraphs, EffectsHappenAsOftenAndInTheOrderThatTheGraphSays) {
     interpret(graph, arguments);
     Notes expected = take_notes();
     for (const auto& [on, ids] : expected) count += ids.size();
-    run_passes(graph, Stage::kForward, options.context);
-    run_passes(graph, Stage::kStep, options.context);
+    run_passes(graph, PassStage::kForward, options.context);
+    run_passes(graph, PassStage::kStep, options.context);
     ShuffledDevice device(seed);
     run_on(device, graph, padded(graph, arguments), 2);
     ASSERT_EQ(take_notes(), expected) << "seed " << seed << " (" << options.text << ")\n" << print(graph);

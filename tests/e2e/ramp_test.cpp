@@ -8,6 +8,7 @@
 #include "run/session.h"
 #include "run/trainer.h"
 #include "tests/e2e/finished_run.h"
+#include "tests/e2e/listener.h"
 #include "tests/support/resolve_first.h"
 #include "tests/support/run_program.h"
 #include "tests/support/temporary_folder.h"
@@ -18,15 +19,6 @@ namespace {
 
 using test::expect_same;
 using test::read_run;
-
-class Listener : public TrainObserver {
- public:
-  void message(const std::string& text) override { messages += text + "\n"; }
-  void step(const StepMetrics&, int64_t, double) override {}
-  void sample(int64_t, const std::string&) override {}
-  void saved(int64_t, const std::filesystem::path&) override {}
-  std::string messages;
-};
 
 class RampTest : public testing::Test {
  protected:
@@ -56,7 +48,7 @@ class RampTest : public testing::Test {
 
   TemporaryFolder folder_;
   std::unique_ptr<Backend> backend_ = cpu::make_backend();
-  Listener listener_;
+  test::Listener listener_;
 };
 
 TEST_F(RampTest, PhasesAreRunsThatGoOnWithOtherSteps) {

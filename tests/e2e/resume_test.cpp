@@ -9,6 +9,7 @@
 #include "config/config.h"
 #include "run/trainer.h"
 #include "tests/e2e/finished_run.h"
+#include "tests/e2e/listener.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_run.h"
@@ -21,20 +22,6 @@ using test::FinishedRun;
 using test::read_run;
 
 constexpr int64_t kSteps = 20;
-
-class Quiet : public TrainObserver {
- public:
-  void message(const std::string& text) override { messages += text + "\n"; }
-  void step(const StepMetrics& metrics, int64_t, double) override {
-    if (metrics.step == throw_at) throw std::runtime_error("killed");
-  }
-  void sample(int64_t, const std::string&) override { ++samples; }
-  void saved(int64_t, const std::filesystem::path&) override {}
-
-  int64_t throw_at = 0;  // leaves the loop as a crash would, with nothing saved
-  int samples = 0;
-  std::string messages;
-};
 
 class ResumeTest : public testing::Test {
  protected:
@@ -74,7 +61,7 @@ class ResumeTest : public testing::Test {
 
   TemporaryFolder folder_;
   std::unique_ptr<Backend> backend_ = cpu::make_backend();
-  Quiet observer_;
+  test::Listener observer_;
 };
 
 TEST_F(ResumeTest, Plain) { expect_resumes(config("run")); }
@@ -152,9 +139,9 @@ TEST_F(ResumeTest, AfterACrashFromTheCheckpointBeforeIt) {
   straight.model.dropout = broken.model.dropout = 0.1;
   broken.train.checkpoint_every = 5;
   run(straight);
-  observer_.throw_at = 13;
+  observer_.throw_at_step = 13;
   EXPECT_THROW(run(broken), std::runtime_error);
-  observer_.throw_at = 0;
+  observer_.throw_at_step = 0;
   run(broken);
   EXPECT_NE(observer_.messages.find("resuming after step 10"), std::string::npos) << observer_.messages;
   expect_same(read_run(straight.train.out, kSteps), read_run(broken.train.out, kSteps));
@@ -224,9 +211,9 @@ TEST_F(ResumeTest, AFreshStartThatIsKilledBeforeItsFirstSaveIsGoneOnWith) {
   run(older);
   RunConfig fresh = config("run");
   fresh.train.resume = false;
-  observer_.throw_at = 6;
+  observer_.throw_at_step = 6;
   EXPECT_THROW(run(fresh), std::runtime_error);
-  observer_.throw_at = 0;
+  observer_.throw_at_step = 0;
   fresh.train.resume = true;
   run(fresh);
   run(straight);

@@ -56,7 +56,7 @@ PassContext context_of(const OptimizerRule& rule, const MeshConfig& mesh) {
 
 Graph share_by(const OptimizerRule& rule, const MeshConfig& mesh, int64_t least_parts = 0) {
   Graph graph = step_by(rule, work_shares(step_mesh(mesh), mesh.zero, least_parts));
-  run_passes(graph, Stage::kStep, context_of(rule, mesh));
+  run_passes(graph, PassStage::kStep, context_of(rule, mesh));
   return graph;
 }
 

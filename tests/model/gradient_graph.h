@@ -52,7 +52,7 @@ inline Graph gradient_graph(const ModelConfig& model, int64_t B, const CompileCo
   ValueId targets = g.input("targets", {DType::kI32, {B, model.context}});
   PackedDocuments packed = documents ? add_document_inputs(g, B, model.context) : PackedDocuments{};
   graph.add_result("loss", family_of(model).loss(g, model, {tokens, targets, kNoValue, packed}));
-  if (compile) run_passes(graph, Stage::kForward, {{}, *compile});
+  if (compile) run_passes(graph, PassStage::kForward, {{}, *compile});
   GraphBuilder backward(graph);
   std::vector<ValueId> parameters;
   for (const Argument& argument : graph.arguments())
@@ -60,7 +60,7 @@ inline Graph gradient_graph(const ModelConfig& model, int64_t B, const CompileCo
   std::vector<ValueId> grads = differentiate(backward, graph.find_result("loss"), parameters);
   for (size_t i = 0; i < grads.size(); ++i)
     graph.add_result("grad." + graph.argument_of(parameters[i])->name, grads[i]);
-  if (compile) run_passes(graph, Stage::kStep, {{}, *compile});
+  if (compile) run_passes(graph, PassStage::kStep, {{}, *compile});
   return graph;
 }
 

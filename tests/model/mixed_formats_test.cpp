@@ -35,7 +35,7 @@ PassContext on_cpu(const MatmulFormats& weight_gradient) {
 
 Graph step(const PassContext& context) {
   Graph graph = test::step_of({.layers = 2, .heads = 2, .width = 8, .context = 12, .vocab = 24}, 4);
-  run_passes(graph, Stage::kStep, context);
+  run_passes(graph, PassStage::kStep, context);
   return graph;
 }
 

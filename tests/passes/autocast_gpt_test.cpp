@@ -22,13 +22,13 @@ Graph step_of_gpt(const PassContext& context, double dropout) {
   ValueId tokens = g.input("tokens", {DType::kI32, {B, T}}), targets = g.input("targets", {DType::kI32, {B, T}});
   ValueId rng = dropout > 0 ? g.input("rng", {DType::kI32, {2}}) : kNoValue;
   graph.add_result("loss", gpt_loss(g, model, {tokens, targets, rng}));
-  run_passes(graph, Stage::kForward, context);
+  run_passes(graph, PassStage::kForward, context);
   Gradients gradients;
   for (const Argument& argument : graph.arguments())
     if (argument.kind == Argument::Kind::kParameter) gradients.parameters.push_back(argument.value);
   gradients.grads = differentiate(g, graph.find_result("loss"), gradients.parameters);
   append_update(g, gradients, OptimizerConfig());
-  run_passes(graph, Stage::kStep, context);
+  run_passes(graph, PassStage::kStep, context);
   return graph;
 }
 

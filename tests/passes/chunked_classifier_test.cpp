@@ -183,14 +183,14 @@ Graph step_of_gpt(const Step& step, bool chunked) {
   ValueId tokens = g.input("tokens", {DType::kI32, {2, 6}}), targets = g.input("targets", {DType::kI32, {2, 6}});
   PackedDocuments documents = step.documents ? add_document_inputs(g, 2, 6) : PackedDocuments{};
   graph.add_result("loss", gpt_loss(g, model, {tokens, targets, kNoValue, documents}));
-  run_passes(graph, Stage::kForward, context);
+  run_passes(graph, PassStage::kForward, context);
   Gradients gradients;
   for (const Argument& argument : graph.arguments())
     if (argument.kind == Argument::Kind::kParameter) gradients.parameters.push_back(argument.value);
   ValueId loss = graph.find_result("loss");
   gradients.grads = differentiate(g, step.scaled ? scaled_loss(g, loss) : loss, gradients.parameters);
   for (size_t i = 0; i < gradients.grads.size(); ++i) graph.add_result(fmt::format("{}", i), gradients.grads[i]);
-  run_passes(graph, Stage::kStep, context);
+  run_passes(graph, PassStage::kStep, context);
   return graph;
 }
 
@@ -264,7 +264,7 @@ TEST(ChunkedClassifier, IsChosenByTargetAndOption) {
       context.target.chunked_classifier = target;
       if (!option) context.options.disable_passes = {"chunked_classifier"};
       Graph graph = parse(step_text());
-      run_passes(graph, Stage::kStep, context);
+      run_passes(graph, PassStage::kStep, context);
       EXPECT_EQ(find_classifier(graph) != nullptr, target && option);
     }
 }

@@ -120,7 +120,7 @@ TEST(Effects, StayBetweenGroups) {
     %4 = note(%3) {id=2, on="a"} : f32[4,4]
     result y = %3
   })");
-  run_passes(graph, Stage::kStep, {});
+  run_passes(graph, PassStage::kStep, {});
   std::vector<int64_t> ids;
   for (const Node& node : graph.nodes())
     if (node.op == &note_op) ids.push_back(node.attrs.get_int("id"));
@@ -138,7 +138,7 @@ TEST(Effects, AreComparedAfterEveryPass) {
     graph = Graph("empty");
     return true;
   };
-  Pass bad{"empties", Stage::kRewrite, Numerics::kExact, Effects::kKept, {}, empties, {}};
+  Pass bad{"empties", PassStage::kRewrite, Numerics::kExact, Effects::kKept, {}, empties, {}};
   EXPECT_THROW(run_pass(bad, graph, {}), InternalError);
   Graph pure("g");
   EXPECT_TRUE(run_pass(bad, pure, {}));

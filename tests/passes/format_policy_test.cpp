@@ -98,7 +98,7 @@ TEST(FormatPolicy, SurvivesFusingAndSetsTheRate) {
     result y = %3
   })");
   PassContext context = context_of(Precision::kTf32);
-  run_passes(graph, Stage::kStep, context);
+  run_passes(graph, PassStage::kStep, context);
   ASSERT_EQ(graph.nodes().size(), 1u);
   const Node& group = graph.nodes()[0];
   const Node& matmul = group.body->nodes()[0];
@@ -185,7 +185,7 @@ std::map<std::pair<Phase, NumberFormat>, int> count_products(const Graph& graph)
 TEST(FormatPolicy, HoldsForAWholeStep) {
   Graph before = test::step_of(kTiny, 4), after = before;
   PassContext context = mixed();
-  run_passes(after, Stage::kStep, context);
+  run_passes(after, PassStage::kStep, context);
   std::map<std::pair<Phase, NumberFormat>, int> count = count_products(after);
   EXPECT_EQ((count[{Phase::kForward, NumberFormat::kBf16}]), 9) << print(after);
   EXPECT_EQ((count[{Phase::kBackward, NumberFormat::kBf16}]), 9);

@@ -345,7 +345,7 @@ Graph micro_batch(const PassContext& context) {
   GraphBuilder g(graph);
   ValueId tokens = g.input("tokens", {DType::kI32, {2, 6}}), targets = g.input("targets", {DType::kI32, {2, 6}});
   graph.add_result("loss", gpt_loss(g, model, {tokens, targets}));
-  run_passes(graph, Stage::kForward, context);
+  run_passes(graph, PassStage::kForward, context);
   Gradients gradients;
   for (const Argument& argument : graph.arguments())
     if (argument.kind == Argument::Kind::kParameter) gradients.parameters.push_back(argument.value);
@@ -364,7 +364,7 @@ PassContext able_in_bf16() {
 TEST(MatmulEpilogues, OfAWholeMicroBatch) {
   PassContext context = able_in_bf16();
   Graph before = micro_batch(context), graph = before;
-  run_passes(graph, Stage::kStep, context);
+  run_passes(graph, PassStage::kStep, context);
   std::map<std::string, int> forms;
   for (const Node& node : graph.nodes()) {
     if (node.op != &op::fused_matmul) continue;
@@ -393,9 +393,9 @@ TEST(MatmulEpilogues, RecomputationBringsNoOtherKernel) {
   PassContext context = able_in_bf16();
   context.target.matmul_function = false;
   Graph kept = micro_batch(context), recomputed = kept;
-  run_passes(kept, Stage::kStep, context);
+  run_passes(kept, PassStage::kStep, context);
   context.options.memory_budget_gib = 1e-9;
-  run_passes(recomputed, Stage::kStep, context);
+  run_passes(recomputed, PassStage::kStep, context);
   std::map<std::string, int> before = matmuls_of(kept), after = matmuls_of(recomputed);
   int again = 0;
   for (const auto& [key, backward] : after) {

@@ -181,13 +181,13 @@ Graph step_of_gpt(const PassContext& context) {
   GraphBuilder g(graph);
   ValueId tokens = g.input("tokens", {DType::kI32, {3, 8}}), targets = g.input("targets", {DType::kI32, {3, 8}});
   graph.add_result("loss", gpt_loss(g, model, {tokens, targets}));
-  run_passes(graph, Stage::kForward, context);
+  run_passes(graph, PassStage::kForward, context);
   Gradients gradients;
   for (const Argument& argument : graph.arguments())
     if (argument.kind == Argument::Kind::kParameter) gradients.parameters.push_back(argument.value);
   gradients.grads = differentiate(g, graph.find_result("loss"), gradients.parameters);
   append_update(g, gradients, OptimizerConfig());
-  run_passes(graph, Stage::kStep, context);
+  run_passes(graph, PassStage::kStep, context);
   return graph;
 }
 

@@ -27,7 +27,7 @@ PassContext context_of(const MeshConfig& config, double slowness) {
 // The step as all passes leave it.
 Graph compiled(Graph step, PassContext context, bool overlaps) {
   if (!overlaps) context.options.disable_passes = {"overlap"};
-  run_passes(step, Stage::kStep, context);
+  run_passes(step, PassStage::kStep, context);
   return step;
 }
 

@@ -75,10 +75,10 @@ TEST_P(PipelineSetting, KeepsLossNormAndUpdates) {
   context.options.disable_passes.emplace_back("pad_vocab");  // it changes the arguments: pad_vocab_test
   Graph after = tiny_gpt(setting.dropout);
   Graph before = after;
-  run_passes(after, Stage::kForward, context);
+  run_passes(after, PassStage::kForward, context);
   add_optimizer(before);
   add_optimizer(after);
-  run_passes(after, Stage::kStep, context);
+  run_passes(after, PassStage::kStep, context);
   verify(after);
   EXPECT_EQ(print(test::parse(print(after))), print(after));
   test::expect_same_meaning(before, after, setting.tolerance, 3, 11);
@@ -115,9 +115,9 @@ TEST(Pipeline, RecomputationLowersThePeak) {
   PassContext context;
   context.options.precision = Precision::kFp32;
   context.options.disable_passes = {"form_groups", "fuse"};
-  run_passes(plain, Stage::kStep, context);
+  run_passes(plain, PassStage::kStep, context);
   context.options.memory_budget_gib = 1e-9;
-  run_passes(budgeted, Stage::kStep, context);
+  run_passes(budgeted, PassStage::kStep, context);
   EXPECT_LT(peak_live_bytes(budgeted), peak_live_bytes(plain));
 }
 
@@ -136,7 +136,7 @@ TEST(Pipeline, AGradientWithAConstantStaysLow) {
   for (size_t i = 0; i < wrt.size(); ++i) graph.add_update(wrt[i], sub(g, wrt[i], grads[i]));
   PassContext context;
   context.options.precision = Precision::kBf16;
-  run_passes(graph, Stage::kStep, context);
+  run_passes(graph, PassStage::kStep, context);
   EXPECT_EQ(test::count_ops(graph, "column"), 1);
   for (const Node& node : graph.nodes()) {
     for (ValueId value : node.outputs) EXPECT_NE(graph.type(value), (ValueType{DType::kF32, hidden})) << print(graph);
@@ -151,9 +151,9 @@ TEST(Pipeline, GivesTheSameTextEveryTime) {
     Graph graph = tiny_gpt(0.2);
     PassContext context;
     context.options.precision = Precision::kFp32;
-    run_passes(graph, Stage::kForward, context);
+    run_passes(graph, PassStage::kForward, context);
     add_optimizer(graph);
-    run_passes(graph, Stage::kStep, context);
+    run_passes(graph, PassStage::kStep, context);
     return print(graph);
   };
   EXPECT_EQ(compile(), compile());

@@ -26,7 +26,7 @@ const PassReport& report_of(const std::vector<PassReport>& reports, std::string_
 TEST(Runner, ReportsWhatChangedAndTellsTheObserver) {
   Graph graph = test::parse(kGraph);
   std::vector<std::string> seen;
-  auto reports = run_passes(graph, Stage::kStep, {}, [&](const Pass& pass, const Graph& after) {
+  auto reports = run_passes(graph, PassStage::kStep, {}, [&](const Pass& pass, const Graph& after) {
     seen.emplace_back(pass.name);
     EXPECT_FALSE(after.nodes().empty());
   });
@@ -47,7 +47,8 @@ TEST(Runner, SkipsWhatIsDisabledByName) {
   PassContext context;
   for (const Pass& pass : pipeline()) context.options.disable_passes.emplace_back(pass.name);
   std::string before = print(graph);
-  for (const PassReport& report : run_passes(graph, Stage::kStep, context)) EXPECT_TRUE(report.skipped) << report.name;
+  for (const PassReport& report : run_passes(graph, PassStage::kStep, context))
+    EXPECT_TRUE(report.skipped) << report.name;
   EXPECT_EQ(print(graph), before);
 }
 
@@ -66,7 +67,7 @@ TEST(Runner, RefusesUnknownNamesAndSuggestsTheNearest) {
   PassContext context;
   context.options.disable_passes = {"form_gruops"};
   try {
-    run_passes(graph, Stage::kStep, context);
+    run_passes(graph, PassStage::kStep, context);
     FAIL() << "expected a UserError";
   } catch (const UserError& error) {
     EXPECT_NE(std::string(error.what()).find("form_groups"), std::string::npos) << error.what();
@@ -77,7 +78,7 @@ TEST(Runner, RefusesUnknownNamesAndSuggestsTheNearest) {
 std::string error_of(bool (*run)(Graph&, const PassContext&)) {
   Graph graph = test::parse(kGraph);
   try {
-    run_pass({"clumsy", Stage::kRewrite, Numerics::kExact, Effects::kKept, nullptr, run, ""}, graph, {});
+    run_pass({"clumsy", PassStage::kRewrite, Numerics::kExact, Effects::kKept, nullptr, run, ""}, graph, {});
   } catch (const InternalError& error) {
     return error.what();
   }

@@ -9,6 +9,7 @@
 #include "config/config.h"
 #include "ladder/ladder.h"
 #include "run/trainer.h"
+#include "tests/support/quiet_observer.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_run.h"
 
@@ -77,13 +78,6 @@ void expect_all_told(const CountingThreads& backend) {
   EXPECT_GT(backend.threads.size(), 1u) << "steps run on a thread of their own";
 }
 
-class Silent : public TrainObserver {
-  void message(const std::string&) override {}
-  void step(const StepMetrics&, int64_t, double) override {}
-  void sample(int64_t, const std::string&) override {}
-  void saved(int64_t, const std::filesystem::path&) override {}
-};
-
 TEST(DeviceThread, TrainingTellsTheBackend) {
   TemporaryFolder folder;
   test::make_tiny_data(folder.path());
@@ -92,7 +86,7 @@ TEST(DeviceThread, TrainingTellsTheBackend) {
   config.train.eval_every = config.train.sample_every = config.train.checkpoint_every = 2;
   config.train.sample_tokens = 2;
   CountingThreads first, second;
-  Silent observer;
+  test::QuietObserver observer;
   train(config, cpu::nominal_platform(), first, observer, [] { return false; });
   expect_all_told(first);
   config.train.steps = 6;  // from a checkpoint

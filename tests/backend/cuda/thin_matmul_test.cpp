@@ -35,7 +35,7 @@ Graph thin_graph(const ThinCase& c) {
   ValueId y = matmul(g, x, w, false, c.trans_b);
   if (c.bias) y = add(g, y, g.input("bias", {c.dtype, {c.n}}));
   graph.add_result("y", c.gelu ? gelu(g, y) : y);
-  run_passes(graph, Stage::kStep, {cuda::nominal_platform(), {}});
+  run_passes(graph, PassStage::kStep, {cuda::nominal_platform(), {}});
   return graph;
 }
 
@@ -59,7 +59,7 @@ Graph norm_graph(const NormCase& c) {
   if (c.bias) y = add(g, y, g.parameter("bias", {c.dtype, {c.n}}));
   graph.add_result("y", y);
   if (c.stored) graph.add_result("sum", x);
-  run_passes(graph, Stage::kStep, {cuda::nominal_platform(), {}});
+  run_passes(graph, PassStage::kStep, {cuda::nominal_platform(), {}});
   return graph;
 }
 
@@ -132,7 +132,7 @@ Graph early_graph(Argument::Kind kind, bool made, bool changes) {
   ValueId w = graph.add_argument(kind, "w", {DType::kF32, {64, 64}});
   graph.add_result("y", matmul(g, reshape(g, made ? gelu(g, x) : x, {1, 1, 64}), w, false, false));
   if (changes) graph.add_update(w, add(g, w, w));
-  run_passes(graph, Stage::kStep, {cuda::nominal_platform(), {}});
+  run_passes(graph, PassStage::kStep, {cuda::nominal_platform(), {}});
   return graph;
 }
 
@@ -195,7 +195,7 @@ TEST(GpuThinMatmul, ReadsNewWeights) {
     ValueId x = g.state("x", {DType::kF32, {1, kSize}}), w = g.parameter("w", {DType::kF32, {kSize, kSize}});
     product.add_result("y", matmul(g, gelu(g, x), w, false, false));
   }
-  for (Graph* graph : {&doubling, &product}) run_passes(*graph, Stage::kStep, {cuda::nominal_platform(), {}});
+  for (Graph* graph : {&doubling, &product}) run_passes(*graph, PassStage::kStep, {cuda::nominal_platform(), {}});
   ASSERT_TRUE(cuda::reads_weights_early(product, matmul_of(product), read_matmul(product, matmul_of(product))));
   Program changes(make_plan(doubling, cuda::nominal_platform()), backend, store, {});
   Program multiplies(make_plan(product, cuda::nominal_platform()), backend, store, {});

@@ -5,6 +5,7 @@
 #include "run/trainer.h"
 #include "tests/backend/cuda/model/gpu_session.h"
 #include "tests/e2e/finished_run.h"
+#include "tests/support/quiet_observer.h"
 #include "tests/support/resolve_first.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_run.h"
@@ -75,14 +76,6 @@ INSTANTIATE_TEST_SUITE_P(Precisions, SameBits,
                          ::testing::Values(Precision::kFp32, Precision::kTf32, Precision::kBf16, Precision::kFp16),
                          [](const auto& info) { return std::string(precision_name(info.param)); });
 
-class Quiet : public TrainObserver {
- public:
-  void message(const std::string&) override {}
-  void step(const StepMetrics&, int64_t, double) override {}
-  void sample(int64_t, const std::string&) override {}
-  void saved(int64_t, const std::filesystem::path&) override {}
-};
-
 class GpuResume : public ::testing::TestWithParam<Precision> {};
 
 TEST_P(GpuResume, TenAndTenAreTwenty) {
@@ -94,7 +87,7 @@ TEST_P(GpuResume, TenAndTenAreTwenty) {
     config.compile.precision = GetParam();
     config.model.dropout = 0.1;
     config.train.out = (folder / out).string();
-    Quiet quiet;
+    QuietObserver quiet;
     int64_t asked = 0;
     return train(config, gpu_platform(), gpu_backend(), quiet, [&] { return ++asked == stop_after; });
   };
