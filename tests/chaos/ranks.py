@@ -15,7 +15,7 @@ from work import complaint
 
 
 STOPPED_SECONDS = 20
-GONE = 10  # seconds, at most, that others live on when one was killed
+GONE = 30  # seconds, at most, that others live on when one was killed; a second on a machine without other work
 
 
 def ranks_of(leader):
