@@ -200,20 +200,24 @@ TEST_F(DataRunTest, OtherValidationDataIsTold) {
   fs::path validation = folder_ / "validation.txt";
   config.data.val_path = {validation.string()};
   write_file_quickly(validation, test::tiny_text(2000, 7));
-  run(config, 5);
-  run(config, 5);
+  auto run_to = [&](int64_t steps) {
+    config.train.steps = steps;
+    return run(config).steps;
+  };
+  run_to(5);
+  run_to(10);
   EXPECT_EQ(listener_.messages.find("validation data"), std::string::npos) << listener_.messages;
   fs::path moved = folder_ / "moved.txt";
   fs::rename(validation, moved);
   config.data.val_path = {moved.string()};
-  run(config, 3);
+  run_to(13);
   EXPECT_EQ(listener_.messages.find("validation data"), std::string::npos) << "the same, elsewhere";
   write_file_quickly(moved, test::tiny_text(2000, 8));
-  run(config, 3);
+  run_to(16);
   EXPECT_NE(listener_.messages.find("warning: the validation data is not that of step 13"), std::string::npos)
       << listener_.messages;
   listener_.messages.clear();
-  EXPECT_EQ(run(config).steps, 20);
+  EXPECT_EQ(run_to(20), 20);
   EXPECT_EQ(listener_.messages.find("validation data"), std::string::npos) << "it is told once";
 }
 
