@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 #include "checkpoint/checkpoint_tensors.h"
-#include "model/model.h"
 
 #include <set>
 
@@ -15,13 +14,6 @@ constexpr const char *kOwnRemedy =
                      *kOtherRemedy = "these are not the tensors of its config.json: copy all files of the model again";
 
 }  // namespace
-
-std::vector<NamedType> model_types(const ModelConfig& model) {
-  std::vector<NamedType> types;
-  for (const ParameterInfo& parameter : model_parameters(model))
-    types.push_back({parameter.name, {DType::kF32, parameter.shape}});
-  return types;
-}
 
 ModelTensors::ModelTensors(const FoundCheckpoint& checkpoint)
     : folder_(checkpoint.path.string()), remedy_(checkpoint.parameter_name ? kOtherRemedy : kOwnRemedy) {

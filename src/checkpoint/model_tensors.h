@@ -9,16 +9,11 @@
 
 namespace tokamak {
 
-struct ModelConfig;
-
 /// A tensor of one of the files.
 struct StoredParameter {
   const SafetensorsReader* reader = nullptr;
   std::string tensor;  // as the file calls it
 };
-
-/// The parameters of a model, in its order, as files of ours have them: in f32.
-std::vector<NamedType> model_types(const ModelConfig& model);
 
 class ModelTensors {
  public:

@@ -7,6 +7,7 @@
 #include "checkpoint/float_conversion.h"
 #include "checkpoint/hugging_face_folder.h"
 #include "checkpoint/model_tensors.h"
+#include "checkpoint/model_types.h"
 #include "config/config.h"
 #include "config/json.h"
 
