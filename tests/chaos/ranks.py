@@ -15,7 +15,7 @@ from work import complaint
 
 
 STOPPED_SECONDS = 20
-GONE = 30  # seconds, at most, that others live on when one was killed; a second on a machine without other work
+GONE = 10  # seconds, at most, that others live on when one was killed
 
 
 def ranks_of(leader):
