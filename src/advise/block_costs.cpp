@@ -1,9 +1,9 @@
 #include "advise/block_costs.h"
 
 #include "compile/pipe_compiler.h"
+#include "passes/bucket.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace tokamak {
 namespace {
@@ -13,9 +13,6 @@ constexpr int64_t kStages = 3;
 
 // More than one, so that gradients are added; what each takes is the same in any number of them.
 constexpr int64_t kMicroBatches = 2;
-
-// Budgets that are so close to each other make no difference but for what is computed again.
-double nearby(double budget_gib) { return std::exp2(std::round(2 * std::log2(budget_gib)) / 2); }
 
 // What nobody asks for any more: a search keeps hundreds of steps.
 CompiledStep only_plans(CompiledStep step) {
@@ -55,7 +52,7 @@ CompiledStep BlockCosts::compile(const FewBlocks& few, const Platform& platform)
   if (is_pipeline) {
     auto key = std::tuple(few.blocks, layout.budget_gib, few.splits_backward);
     std::vector<int64_t> first_block = {0, few.blocks, 2 * few.blocks, 3 * few.blocks};
-    auto begin = [&] { return PipelineOfKinds(resolved, platform, first_block, layout.budget_gib); };
+    auto begin = [&] { return PipelineOfKinds(resolved, platform, first_block); };
     return entry(begun_pipelines_, key).get(begin).compile(int64_t(few.stage), kinds);
   }
   FewBlocks key = few;
@@ -80,7 +77,7 @@ FewBlocks BlockCosts::known(FewBlocks few) const {
     few.sums_with_last.reset();
   else if (few.budget_gib > 0)
     few.sums_with_last = false;
-  few.budget_gib = few.kinds > 0 ? nearby(few.budget_gib) : 0;
+  few.budget_gib = few.kinds > 0 ? nearby_budget(few.budget_gib) : 0;
   return few;
 }
 

@@ -11,15 +11,20 @@ namespace {
 constexpr double kGiB = double(int64_t(1) << 30);
 
 // With fewer, a step's peak of memory may be in another place than with many, and messages that wait for those of other
-// blocks have no others to wait for.
+// blocks have no others to wait for. A line to many blocks begins at more: what it errs by grows with them.
 struct Depths {
   int64_t few = 4, more = 6;
 };
-Depths depths_of(const MeshConfig& mesh) { return mesh.context > 1 || mesh.zero == 3 ? Depths{6, 10} : Depths{}; }
+Depths depths_of(const MeshConfig& mesh, int64_t layers) {
+  constexpr int64_t kMany = 64;
+  if (mesh.context == 1 && mesh.zero != 3) return {};
+  return layers < kMany ? Depths{6, 10} : Depths{10, 16};
+}
 
 class StepComposer {
  public:
-  explicit StepComposer(const Composition& c) : c_(c), depths_(depths_of(c.layout.mesh)), estimate_{c.layout, {}, {}} {}
+  explicit StepComposer(const Composition& c)
+      : c_(c), depths_(depths_of(c.layout.mesh, c.layers)), estimate_{c.layout, {}, {}} {}
 
   Estimate run() {
     StageCost cost = at_depth(0, double(c_.layers)), ends = at_depth(0, 0);

@@ -91,7 +91,7 @@ Graph ChunkCompiler::build_forward(int64_t number, int64_t chunks, int64_t first
 
 PassContext ChunkCompiler::context_of(const ChunkOptions& options) const {
   PassContext context = context_;
-  context.options.memory_budget_gib = options.budget_gib;
+  context.recompute_gib = options.recompute_gib;
   context.recompute_kinds = options.recompute_kinds;
   return context;
 }

@@ -29,9 +29,10 @@ struct BegunChunk {
 
 struct ChunkOptions {
   bool splits_backward = false;
-  std::string suffix = {};       // of the programs' names
-  double budget_gib = 0;         // that a micro-batch's intermediate values are to fit into; 0: no limit
-  int64_t recompute_kinds = -1;  // PassContext::recompute_kinds
+  std::string suffix = {};  // of the programs' names
+  // Of PassContext: by the budget, as told, or by kinds.
+  double recompute_gib = 0;
+  int64_t recompute_kinds = -1;
 };
 
 class ChunkCompiler {

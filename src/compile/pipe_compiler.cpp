@@ -108,18 +108,35 @@ struct CompiledStage {
 };
 const CompiledStep& step_of(const CompiledStage& stage) { return stage.step; }
 
-// Each micro-batch's intermediate values are to fit into `budget_gib`.
-CompiledStage compile_stage(const CompiledPipeline& out, const ChunkCompiler& compiler, int64_t stage,
-                            double budget_gib, const PassObserver& observer) {
+ChunkOptions options_of(const PipeSchedule& schedule, int64_t chunk) {
+  ChunkOptions options{.splits_backward = schedule.splits_backward(chunk)};
+  if (schedule.chunks > schedule.stages) options.suffix = fmt::format(".{}", chunk);
+  return options;
+}
+
+// All chunks up to where it is chosen what is computed again.
+std::vector<BegunChunk> begin_chunks(const CompiledPipeline& out, const ChunkCompiler& compiler,
+                                     const PassObserver& observer) {
+  std::vector<BegunChunk> begun;
+  int64_t chunks = out.schedule.chunks;
+  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+    auto c = size_t(chunk);
+    Graph graph = compiler.build(chunk, chunks, out.first_block[c], out.first_block[c + 1]);
+    begun.push_back(compiler.begin(std::move(graph), options_of(out.schedule, chunk), observer));
+  }
+  return begun;
+}
+
+// What a micro-batch computes again is told as a budget for it, `told` GiB.
+CompiledStage compile_stage(const CompiledPipeline& out, const ChunkCompiler& compiler,
+                            const std::vector<BegunChunk>& begun, int64_t stage, double told,
+                            const PassObserver& observer) {
   CompiledStage made;
   StageCompiler stage_compiler(out.schedule, out.resolved.slots, stage, compiler, observer, made.step);
-  int64_t chunks = out.schedule.chunks;
-  for (int64_t chunk = stage; chunk < chunks; chunk += out.schedule.stages) {
-    size_t c = size_t(chunk);
-    ChunkOptions options{.splits_backward = out.schedule.splits_backward(chunk), .budget_gib = budget_gib};
-    if (chunks > out.schedule.stages) options.suffix = fmt::format(".{}", chunk);
-    Graph graph = compiler.build(chunk, chunks, out.first_block[c], out.first_block[c + 1]);
-    CompiledChunk compiled = compiler.compile(std::move(graph), chunk, options, observer);
+  for (int64_t chunk = stage; chunk < out.schedule.chunks; chunk += out.schedule.stages) {
+    ChunkOptions options = options_of(out.schedule, chunk);
+    options.recompute_gib = told;
+    CompiledChunk compiled = compiler.end(begun[size_t(chunk)], chunk, options, observer);
     made.seconds.push_back(compiled.seconds());
     stage_compiler.add(chunk, std::move(compiled));
   }
@@ -138,11 +155,12 @@ int64_t passes_in_flight(const PipeSchedule& schedule, int64_t stage) {
 }
 
 // The same where `asked` GiB are for all micro-batches in flight.
-CompiledStep compile_within_budget(const CompiledPipeline& out, const ChunkCompiler& compiler, int64_t stage,
-                                   double asked, std::vector<ChunkSeconds>& seconds, const PassObserver& observer) {
+CompiledStep compile_within_budget(const CompiledPipeline& out, const ChunkCompiler& compiler,
+                                   const std::vector<BegunChunk>& begun, int64_t stage, double asked,
+                                   std::vector<ChunkSeconds>& seconds, const PassObserver& observer) {
   BudgetSearch search(asked, double(passes_in_flight(out.schedule, stage)));
   CompiledStage best =
-      fill_budget(search, [&](double told) { return compile_stage(out, compiler, stage, told, observer); });
+      fill_budget(search, [&](double told) { return compile_stage(out, compiler, begun, stage, told, observer); });
   for (size_t i = 0; i < best.seconds.size(); ++i)
     seconds[size_t(stage + int64_t(i) * out.schedule.stages)] = best.seconds[i];
   return std::move(best.step);
@@ -154,8 +172,9 @@ void compile_stages(CompiledPipeline& out, const ChunkCompiler& compiler, std::v
                     const PassObserver& observer) {
   constexpr double kGiB = double(int64_t(1) << 30);
   double budget = out.resolved.compile.memory_budget_gib;
+  const std::vector<BegunChunk> begun = begin_chunks(out, compiler, observer);
   for (int64_t stage = 0; stage < out.schedule.stages; ++stage)
-    out.stages.push_back(compile_within_budget(out, compiler, stage, budget, seconds, observer));
+    out.stages.push_back(compile_within_budget(out, compiler, begun, stage, budget, seconds, observer));
   std::vector<CompiledStep> bare = out.stages;
   append_updates(out, compiler, observer);
   if (budget <= 0) return;
@@ -163,7 +182,7 @@ void compile_stages(CompiledPipeline& out, const ChunkCompiler& compiler, std::v
   for (int64_t stage = 0; stage < out.schedule.stages; ++stage) {
     double left = 2 * budget - double(out.stages[size_t(stage)].intermediate_bytes()) / kGiB;
     if (left >= budget || left <= 0) continue;
-    bare[size_t(stage)] = compile_within_budget(out, compiler, stage, left, seconds, observer);
+    bare[size_t(stage)] = compile_within_budget(out, compiler, begun, stage, left, seconds, observer);
     any = true;
   }
   if (!any) return;
@@ -180,7 +199,7 @@ std::vector<double> seconds_of_blocks(const ChunkCompiler& compiler, int64_t blo
       continue;
     }
     Graph graph = compiler.build(block, blocks, block, block + 1);
-    ChunkSeconds of_block = compiler.compile(std::move(graph), block, {}, {}).seconds();
+    ChunkSeconds of_block = compiler.compile(std::move(graph), block, {.recompute_kinds = 0}, {}).seconds();
     seconds.push_back(of_block.forward + of_block.backward);
   }
   return seconds;
@@ -227,32 +246,22 @@ int64_t residual_bytes(const CompiledPipeline& out) {
 
 // A pipeline up to where it is chosen what is computed again; the updates are the same whatever that is.
 struct BegunPipeline {
-  BegunPipeline(const ResolvedRun& run, const Platform& platform, std::vector<int64_t> first_block, double budget_gib)
-      : BegunPipeline(begin_pipeline(run, platform, {}), platform, std::move(first_block), budget_gib) {}
-
-  ChunkOptions options(int64_t chunk) const {
-    return {.splits_backward = out.schedule.splits_backward(chunk), .budget_gib = budget_gib};
-  }
+  BegunPipeline(const ResolvedRun& run, const Platform& platform, std::vector<int64_t> first_block)
+      : BegunPipeline(begin_pipeline(run, platform, {}), platform, std::move(first_block)) {}
 
   CompiledPipeline out;
   Graph forward;
-  double budget_gib;
   ChunkCompiler compiler;  // of what stands above, which must not move
   std::vector<BegunChunk> chunks;
   std::vector<StageUpdate> updates;
 
  private:
-  BegunPipeline(std::pair<CompiledPipeline, Graph> begun, const Platform& platform, std::vector<int64_t> first_block,
-                double budget)
-      : out(std::move(begun.first)), forward(std::move(begun.second)), budget_gib(budget),
-        compiler(out.resolved, platform, forward) {
+  BegunPipeline(std::pair<CompiledPipeline, Graph> begun, const Platform& platform, std::vector<int64_t> first_block)
+      : out(std::move(begun.first)), forward(std::move(begun.second)), compiler(out.resolved, platform, forward) {
     int64_t stages = out.schedule.stages;
     TOKAMAK_CHECK(out.schedule.chunks == stages, "{} chunks on {} stages", out.schedule.chunks, stages);
-    for (int64_t stage = 0; stage < stages; ++stage) {
-      auto s = size_t(stage);
-      Graph graph = compiler.build(stage, stages, first_block[s], first_block[s + 1]);
-      chunks.push_back(compiler.begin(std::move(graph), options(stage), {}));
-    }
+    out.first_block = std::move(first_block);
+    chunks = begin_chunks(out, compiler, {});
     auto reads = [&](int64_t stage, const std::string& name) {
       return chunks[size_t(stage)].graph.find_argument(name) != kNoValue;
     };
@@ -315,14 +324,13 @@ CompiledPipeline compile_pipeline(const ResolvedRun& run, const Platform& platfo
   return std::move(out);
 }
 
-PipelineOfKinds::PipelineOfKinds(const ResolvedRun& run, const Platform& platform, std::vector<int64_t> first_block,
-                                 double budget_gib)
-    : begun_(std::make_shared<const BegunPipeline>(run, platform, std::move(first_block), budget_gib)) {}
+PipelineOfKinds::PipelineOfKinds(const ResolvedRun& run, const Platform& platform, std::vector<int64_t> first_block)
+    : begun_(std::make_shared<const BegunPipeline>(run, platform, std::move(first_block))) {}
 
 CompiledStep PipelineOfKinds::compile(int64_t stage, int64_t kinds) const {
   const CompiledPipeline& out = begun_->out;
   CompiledStep step;
-  ChunkOptions options = begun_->options(stage);
+  ChunkOptions options = options_of(out.schedule, stage);
   options.recompute_kinds = kinds;
   StageCompiler stage_compiler(out.schedule, out.resolved.slots, stage, begun_->compiler, {}, step);
   stage_compiler.add(stage, begun_->compiler.end(begun_->chunks[size_t(stage)], stage, options, {}));

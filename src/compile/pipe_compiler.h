@@ -32,9 +32,8 @@ struct BegunPipeline;
 /// again, one after the other from one beginning, as StepOfKinds has them (compile/step_compiler.h).
 class PipelineOfKinds {
  public:
-  /// Each stage has one chunk. A chunk's micro-batch is told `budget_gib`.
-  PipelineOfKinds(const ResolvedRun& run, const Platform& platform, std::vector<int64_t> first_block,
-                  double budget_gib);
+  /// Each stage has one chunk.
+  PipelineOfKinds(const ResolvedRun& run, const Platform& platform, std::vector<int64_t> first_block);
   CompiledStep compile(int64_t stage, int64_t kinds) const;
 
  private:

@@ -229,12 +229,11 @@ CompiledStep end_micro_batches(BegunStep begun, const PassContext& context, cons
   return out;
 }
 
-CompiledStep compile_programs(const ResolvedRun& run, const PassContext& context, const PassObserver& observer) {
+CompiledStep begun_step(const ResolvedRun& run) {
   TOKAMAK_CHECK(run.stages() == 1, "a pipeline of {} stages in one step", run.stages());
-  CompiledStep out;
-  out.resolved = run;
-  return run.has_slots() ? compile_slots(std::move(out), context, observer)
-                         : end_micro_batches(begin_micro_batches(std::move(out), context, observer), context, observer);
+  CompiledStep step;
+  step.resolved = run;
+  return step;
 }
 
 // Ranks that are a power of two divide what a model has. Others have rows added to parameters, which only those are
@@ -268,20 +267,24 @@ CompiledGraph compile_program(Graph graph, const PassContext& context, PassStage
 }
 
 CompiledStep compile_step(const ResolvedRun& run, const Platform& platform, const PassObserver& observer) {
-  auto compile = [&](double told) {
-    PassContext context = context_of(run, platform);
-    context.options.memory_budget_gib = told;
-    return compile_programs(run, context, observer);
-  };
-  // What is told may change the classifier's chunks, and with them the last bits, which slots keep on any mesh.
-  double budget = run.compile.memory_budget_gib;
-  return run.has_slots() ? compile(budget) : fill_budget(BudgetSearch(budget), compile);
+  const CompiledStep step = begun_step(run);
+  PassContext context = context_of(run, platform);
+  BudgetSearch search(run.compile.memory_budget_gib);
+  if (run.has_slots())
+    return fill_budget(search, [&](double told) {
+      context.recompute_gib = told;
+      return compile_slots(step, context, observer);
+    });
+  const BegunStep begun = begin_micro_batches(step, context, observer);
+  return fill_budget(search, [&](double told) {
+    context.recompute_gib = told;
+    return end_micro_batches(begun, context, observer);
+  });
 }
 
 StepOfKinds::StepOfKinds(const ResolvedRun& run, const Platform& platform) : context_(context_of(run, platform)) {
-  TOKAMAK_CHECK(run.stages() == 1, "a pipeline of {} stages in one step", run.stages());
   BegunStep begun;
-  begun.step.resolved = run;
+  begun.step = begun_step(run);
   if (!run.has_slots()) {
     begun = begin_micro_batches(std::move(begun.step), context_, {});
     if (begun.update) begun.compiled_update = compile_graph(*begun.update, context_, {});
@@ -292,8 +295,8 @@ StepOfKinds::StepOfKinds(const ResolvedRun& run, const Platform& platform) : con
 CompiledStep StepOfKinds::compile(int64_t kinds) const {
   PassContext context = context_;
   context.recompute_kinds = kinds;
-  const ResolvedRun& run = begun_->step.resolved;
-  return run.has_slots() ? compile_programs(run, context, {}) : end_micro_batches(*begun_, context, {});
+  return begun_->step.resolved.has_slots() ? compile_slots(begun_->step, context, {})
+                                           : end_micro_batches(*begun_, context, {});
 }
 
 CompiledGraph compile_evaluation(const ResolvedRun& run, const Platform& platform) {

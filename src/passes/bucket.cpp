@@ -5,6 +5,7 @@
 #include "passes/gathered_parameters.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 
@@ -219,10 +220,13 @@ bool bucket_graph(Graph& graph, const BucketBytes& bytes) {
   return changes;
 }
 
+double nearby_budget(double gib) { return std::exp2(std::round(2 * std::log2(gib)) / 2); }
+
 bool bucket(Graph& graph, const PassContext& context) {
   constexpr double kGiB = 1024 * 1024 * 1024;
   int64_t most = context.bucket_mib << 20, ahead = std::numeric_limits<int64_t>::max();
-  if (double budget = context.options.memory_budget_gib; budget > 0) ahead = int64_t(budget * kShareOfBudget * kGiB);
+  if (double budget = context.options.memory_budget_gib; budget > 0)
+    ahead = int64_t(nearby_budget(budget) * kShareOfBudget * kGiB);
   return bucket_graph(graph, {.most = most, .gathered = std::min(most, ahead), .ahead = most > 0 ? ahead : 0});
 }
 

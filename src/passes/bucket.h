@@ -17,9 +17,9 @@
 //
 // What is larger than a bucket is a collective of its own, before which gradients do not wait for those behind it; and
 // parameters among it go one bucket ahead as others do.
-// With a memory budget, parameters are gathered ahead at most a sixteenth of it at a time. This pass decides the order
-// of collectives on an axis, the same for all ranks. Exact. Tests: tests/passes/bucket_test.cpp,
-// bucket_random_test.cpp.
+// With a memory budget, parameters are gathered ahead at most a sixteenth of it at a time, which nearby_budget rounds.
+// This pass decides the order of collectives on an axis, the same for all ranks. Exact. Tests:
+// tests/passes/bucket_test.cpp, bucket_random_test.cpp.
 #pragma once
 
 #include "passes/pass.h"
@@ -34,6 +34,10 @@ struct BucketBytes {
 
 /// Returns whether the graph changed.
 bool bucket_graph(Graph& graph, const BucketBytes& bytes);
+
+/// To the nearest half power of two: budgets that are close to each other gather ahead alike, so that what a few blocks
+/// take within one (advise/block_costs.h) is true within others.
+double nearby_budget(double gib);
 
 /// The same, with what mesh.bucket_mib and the memory budget say.
 bool bucket(Graph& graph, const PassContext& context);

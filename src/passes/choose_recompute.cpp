@@ -198,9 +198,10 @@ class Chooser {
 bool choose_recompute(Graph& graph, const PassContext& context) {
   Chooser chooser(graph, context);
   const CompileConfig& options = context.options;
+  double budget_gib = context.recompute_gib > 0 ? context.recompute_gib : options.memory_budget_gib;
   std::optional<Graph> chosen = options.recompute != kRecompute[0] ? chooser.choose_named(options.recompute)
                                 : context.recompute_kinds >= 0     ? chooser.choose_kinds(context.recompute_kinds)
-                                                                   : chooser.choose(options.memory_budget_gib * 0x1p30);
+                                                                   : chooser.choose(budget_gib * 0x1p30);
   if (chosen) graph = std::move(*chosen);
   return chosen.has_value();
 }

@@ -29,6 +29,8 @@ struct PassContext : Platform {
   std::function<bool(const Argument& parameter)> updates_whole = {};
   /// Of values that are computed again, not as many as the budget needs, but all of so many kinds; -1: by the budget.
   int64_t recompute_kinds = -1;
+  /// GiB that choose_recompute counts to (compile/fill_budget.h); 0: options.memory_budget_gib.
+  double recompute_gib = 0;
 };
 
 /// When a pass runs: kForward before differentiation; kRewrite on all of a step's forward and backward pass together,

@@ -91,24 +91,60 @@ TEST(FillBudget, WhatIsTooMuchIsNoBetter) {
   EXPECT_EQ(filled(compiler, 10), 6);
 }
 
-// What is gathered once a step is no value of a micro-batch, but choose_recompute counts it: it is told more.
-TEST(FillBudget, OfAStepIsFilled) {
+RunConfig tiny() {
   RunConfig config;
   config.model = {.layers = 6, .heads = 2, .width = 32, .context = 32, .vocab = 61};
   config.compile.precision = Precision::kBf16;
-  config.mesh = {.data = 2, .zero = 2};
-  config.mesh.slots = 1;
+  config.mesh.data = 2, config.mesh.slots = 1;
   config.train.batch = 16, config.train.total_batch = 4 * 16 * 32;
-  Target target;
+  return config;
+}
+
+void expect_filled(RunConfig config) {
   auto bytes = [&](double budget) {
     config.compile.memory_budget_gib = budget / kGiB;
-    return double(compile_step(config, target).intermediate_bytes());
+    return double(compile_step(config, Target()).intermediate_bytes());
   };
   double most = bytes(0);
   for (double share : {0.9, 0.75, 0.6}) {
     EXPECT_LE(bytes(share * most), share * most) << share;
     EXPECT_GE(bytes(share * most), 0.9 * share * most) << share;
   }
+}
+
+// What is gathered once a step is no value of a micro-batch, but choose_recompute counts it: it is told more.
+TEST(FillBudget, OfAStepIsFilled) {
+  RunConfig config = tiny();
+  config.mesh.zero = 2;
+  expect_filled(config);
+}
+
+TEST(FillBudget, OfAStepInSlotsIsFilled) {
+  RunConfig config = tiny();
+  config.mesh.slots = 4;
+  expect_filled(config);
+}
+
+// Of each message, in order: how many parameters it gathers.
+std::vector<size_t> gathered(const CompiledStep& step) {
+  std::vector<size_t> counts;
+  for (const CompiledGraph& program : step.programs)
+    for (const Node& node : program.plan.graph.nodes())
+      if (node.op->name == "all_gather") counts.push_back(node.outputs.size());
+  return counts;
+}
+
+// What choose_recompute is told is more than the budget here, by which alone parameters are gathered.
+TEST(FillBudget, ChangesOnlyWhatIsComputedAgain) {
+  RunConfig config = tiny();
+  config.mesh.zero = 2;
+  config.compile.memory_budget_gib = 0.7 * double(compile_step(config, Target()).intermediate_bytes()) / kGiB;
+  ResolvedRun run = resolve(config, Target());
+  int tries = 0;
+  auto count = [&](const Pass& pass, const Graph&) { tries += pass.name == "choose_recompute"; };
+  CompiledStep filled = compile_step(run, Platform(Target()), count);
+  EXPECT_GE(tries, 2) << "the first try fills the budget";
+  EXPECT_EQ(gathered(filled), gathered(StepOfKinds(run, Platform(Target())).compile(-1)));
 }
 
 }  // namespace

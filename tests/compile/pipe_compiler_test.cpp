@@ -351,8 +351,10 @@ TEST(PipelineOfKinds, HasThePipelinesStages) {
     config.mesh.schedule = schedule;
     ResolvedRun run = resolve(config, target());
     CompiledPipeline whole = compile_pipeline(run, Platform(target()));
-    PipelineOfKinds stages(run, Platform(target()), whole.first_block, 0),
-        told(run, Platform(target()), whole.first_block, 1);
+    RunConfig within = config;
+    within.compile.memory_budget_gib = 1;
+    PipelineOfKinds stages(run, Platform(target()), whole.first_block),
+        told(resolve(within, target()), Platform(target()), whole.first_block);
     for (size_t stage = 0; stage < whole.stages.size(); ++stage) {
       EXPECT_EQ(text_of(stages.compile(int64_t(stage), -1)), text_of(whole.stages[stage])) << schedule << stage;
       EXPECT_NE(text_of(told.compile(int64_t(stage), 3)), text_of(whole.stages[stage])) << schedule << stage;

@@ -52,6 +52,15 @@ TEST(ChooseRecompute, DoesNotFireWhenAllFits) {
   EXPECT_FALSE(choose_recompute(graph, with_budget(10 * kTensor)));
 }
 
+TEST(ChooseRecompute, CountsToWhatItIsTold) {
+  Graph graph = parse(kText), other = graph;
+  PassContext context = with_budget(10 * kTensor);
+  context.recompute_gib = with_budget(double(peak_live_bytes(graph)) - 0.5 * kTensor).options.memory_budget_gib;
+  EXPECT_TRUE(choose_recompute(graph, context));
+  std::swap(context.recompute_gib, context.options.memory_budget_gib);
+  EXPECT_FALSE(choose_recompute(other, context));
+}
+
 TEST(ChooseRecompute, TakesTheCheapOnesFirst) {
   Graph graph = parse(kText);
   double peak = double(peak_live_bytes(graph));
