@@ -33,7 +33,7 @@ FoundCheckpoint with_weights(FoundCheckpoint checkpoint, std::string_view weight
   constexpr const char* kRemedy = "train with --optimizer.ema=0.999, or use --weights=last";
   if (checkpoint.parameter_name || !std::filesystem::exists(checkpoint.path / kOptimizerFile))
     user_error(kExpected, path, "a model alone", "name the checkpoint of a run, or use --weights=last");
-  std::shared_ptr<const MappedFile> file = open_verified(checkpoint.path, kOptimizerFile);
+  std::shared_ptr<const CheckpointFile> file = open_verified(checkpoint.path, kOptimizerFile);
   SafetensorsReader reader(file);
   std::vector<std::string> names = reader.names();
   if (std::none_of(names.begin(), names.end(), [](const std::string& name) { return name.starts_with(kPrefix); }))

@@ -29,7 +29,7 @@ FoundCheckpoint open_files(const fs::path& folder, const CheckpointRecord& recor
   FoundCheckpoint opened{folder, record.state, {}};
   for (const FileRecord& file : record.files)
     if (part == Part::kAll || part == Part::kUnverified || (part == Part::kModel && file.name == kModelFile))
-      opened.files[file.name] = std::make_shared<const MappedFile>(folder / file.name);
+      opened.files[file.name] = std::make_shared<const CheckpointFile>(folder / file.name);
   if (part == Part::kUnverified) return opened;
   for (const FileRecord& file : record.files)
     if (auto at = opened.files.find(file.name); at != opened.files.end()) verify_file(at->second, file);
@@ -73,13 +73,7 @@ std::optional<FoundCheckpoint> find_newest(const fs::path& out, Part part, std::
     result = search(listing, part);
     if (result.reasons.empty() || is_same(listing, read_checkpoints(checkpoints))) break;
   }
-  if (!result.found && !result.reasons.empty())
-    user_error(
-        "[checkpoint] {}: expected a good checkpoint, got {} damaged; the first: {}. Restore one from a copy, or "
-        "start afresh with another train.out",
-        checkpoints.string(), result.reasons.size(), result.reasons.front());
-  if (warnings)
-    for (const std::string& reason : result.reasons) warnings->push_back("skipped a damaged checkpoint: " + reason);
+  settle_search(out, result.found.has_value(), result.reasons, warnings);
   return result.found;
 }
 

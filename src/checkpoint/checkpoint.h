@@ -4,7 +4,7 @@
 // tests/errors.
 #pragma once
 
-#include "base/file.h"
+#include "checkpoint/checkpoint_file.h"
 #include "checkpoint/known_good.h"
 #include "exec/program.h"  // TensorStore
 
@@ -50,7 +50,7 @@ struct FoundCheckpoint {
   CheckpointState state;
   /// Its files by name, open and compared with their checksums: they can be read even if a training run removes the
   /// checkpoint meanwhile.
-  std::map<std::string, std::shared_ptr<const MappedFile>> files = {};
+  std::map<std::string, std::shared_ptr<const CheckpointFile>> files = {};
   /// What the parameter that a tensor of these files holds is called here; empty: it holds none. Null: the same.
   std::function<std::string(std::string_view tensor)> parameter_name = {};
 };

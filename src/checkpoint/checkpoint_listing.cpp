@@ -34,6 +34,17 @@ CheckpointListing read_checkpoints(const fs::path& checkpoints) {
   return listing;
 }
 
+void settle_search(const fs::path& out, bool found, const std::vector<std::string>& reasons,
+                   std::vector<std::string>* warnings) {
+  if (!found && !reasons.empty())
+    user_error(
+        "[checkpoint] {}: expected a good checkpoint, got {} damaged; the first: {}. Restore one from a copy, or "
+        "start afresh with another train.out",
+        checkpoints_folder(out).string(), reasons.size(), reasons.front());
+  if (warnings)
+    for (const std::string& reason : reasons) warnings->push_back("skipped a damaged checkpoint: " + reason);
+}
+
 MarkedSteps marked_steps(const fs::path& checkpoints, const CheckpointListing& listing) {
   MarkedSteps marked;
   if (!listing.readable.empty()) {

@@ -22,6 +22,11 @@ struct CheckpointListing {
 /// Of the folder <out>/checkpoints.
 CheckpointListing read_checkpoints(const std::filesystem::path& checkpoints);
 
+/// What is said when all of them were looked at, for `reasons`, or until one was found: UserError when all are damaged,
+/// else a warning of each.
+void settle_search(const std::filesystem::path& out, bool found, const std::vector<std::string>& reasons,
+                   std::vector<std::string>* warnings);
+
 /// What is kept whatever its age, by step; 0: none.
 struct MarkedSteps {
   int64_t good = 0;  // known to be good, as the newest tells

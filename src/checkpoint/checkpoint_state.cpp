@@ -67,6 +67,7 @@ ordered_json to_json(const CheckpointRecord& record) {
   ordered_json files = ordered_json::object();
   for (const FileRecord& file : record.files) {
     files[file.name] = {{"bytes", file.bytes}, {"checksum", file.checksum}};
+    if (!file.header.empty()) files[file.name]["header"] = file.header;
     if (!file.tensors.empty()) files[file.name]["tensors"] = file.tensors;
   }
   ordered_json config = parse_ordered_json(state.config_json);
@@ -122,7 +123,7 @@ CheckpointRecord record_from_json(const ordered_json& root, const fs::path& path
                   .is_extra = root.value("extra", false)};
   for (const auto& [name, file] : root.at("files").items())
     record.files.push_back({name, whole(file, "bytes", path), file.at("checksum").get<std::string>(),
-                            file.value("tensors", std::map<std::string, std::string>())});
+                            file.value("tensors", std::map<std::string, std::string>()), file.value("header", "")});
   return record;
 }
 

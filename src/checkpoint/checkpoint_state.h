@@ -10,6 +10,7 @@ struct FileRecord {
   int64_t bytes = 0;
   std::string checksum;
   std::map<std::string, std::string> tensors = {};  // checksum of each by name; empty in files of older versions
+  std::string header = "";                          // checksum of what lies before the tensors; empty likewise
 };
 
 struct CheckpointRecord {

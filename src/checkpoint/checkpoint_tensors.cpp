@@ -63,7 +63,8 @@ FileRecord save_tensors(const fs::path& folder, const char* file, const TensorSt
     writer.write(name, whole);
   }
   writer.finish();
-  FileRecord record{file, writer.bytes(), format_checksum(writer.checksum())};
+  FileRecord record{
+      file, writer.bytes(), format_checksum(writer.checksum()), {}, format_checksum(writer.header_checksum())};
   for (const auto& [name, checksum] : writer.tensor_checksums()) record.tensors[name] = format_checksum(checksum);
   return record;
 }
@@ -104,35 +105,42 @@ void check_types(const SafetensorsReader& file, const std::vector<NamedType>& ty
 // Elements that are loaded at a time, so that no second copy of a tensor is in memory.
 constexpr int64_t kPiece = int64_t(1) << 20;
 
-// A store's share of a tensor, written in its order a piece at a time; `whole` has all of it, in f32 or as it is
-// stored.
+// Reads bytes of a tensor: as they lie in memory, or from a file.
+using ReadPiece = std::function<void(std::span<const std::byte> piece, std::span<std::byte> to)>;
+
+void copy_piece(std::span<const std::byte> piece, std::span<std::byte> to) {
+  std::copy(piece.begin(), piece.end(), to.begin());
+}
+
+// A store's share of a tensor, written in its order a piece at a time; `whole` stands for all of it, in f32 or as it is
+// stored, of which what belongs to the share is read and nothing else.
 class ShareWriter {
  public:
   ShareWriter(TensorStore& store, const NamedType& tensor)
       : store_(store), name_(tensor.name), stored_(store.type(tensor.name)), from_(tensor.type.dtype) {}
 
-  /// `used` is told of what is not needed any more.
-  void write(std::span<const std::byte> whole, const std::function<void(std::span<const std::byte>)>& used) {
+  void write(std::span<const std::byte> whole, const ReadPiece& read) {
     int64_t size = dtype_bytes(from_);
     for (const PartRun& run : store_.share(name_))
       for (int64_t at = 0; at < run.count; at += kPiece) {
         int64_t count = std::min(kPiece, run.count - at);
-        std::span<const std::byte> piece = whole.subspan(size_t((run.whole + at) * size), size_t(count * size));
-        append(piece, count);
-        used(piece);
+        append(whole.subspan(size_t((run.whole + at) * size), size_t(count * size)), count, read);
       }
     flush();
     pad();
   }
 
  private:
-  void append(std::span<const std::byte> elements, int64_t count) {
+  void append(std::span<const std::byte> elements, int64_t count, const ReadPiece& read) {
     int64_t size = dtype_bytes(stored_.dtype);
     if (int64_t(buffer_.size()) + count * size > kPiece * size) flush();
     size_t at = buffer_.size();
     buffer_.resize(at + size_t(count * size));
     auto to = std::span(buffer_).subspan(at);
-    convert_floats(elements, from_, stored_.dtype, to);
+    if (from_ == stored_.dtype) return read(elements, to);
+    read_.resize(elements.size());
+    read(elements, read_);
+    convert_floats(read_, from_, stored_.dtype, to);
   }
   void flush() {
     store_.write(name_, buffer_.data(), int64_t(buffer_.size()), written_);
@@ -141,16 +149,17 @@ class ShareWriter {
   }
   // Rows of zeros.
   void pad() {
-    if (written_ == num_bytes(stored_)) return;
-    std::vector<std::byte> padding(size_t(num_bytes(stored_) - written_));
-    store_.write(name_, padding.data(), int64_t(padding.size()), written_);
+    while (written_ < num_bytes(stored_)) {
+      buffer_.assign(size_t(std::min(kPiece, num_bytes(stored_) - written_)), std::byte(0));
+      flush();
+    }
   }
 
   TensorStore& store_;
   const std::string& name_;
   const ValueType& stored_;
   DType from_;
-  std::vector<std::byte> buffer_;
+  std::vector<std::byte> read_, buffer_;
   int64_t written_ = 0;
 };
 
@@ -168,27 +177,28 @@ void load_model(const FoundCheckpoint& checkpoint, TensorStore& store) {
   for (NamedType& parameter : parameters) {
     if (!store.is_here(parameter.name)) continue;
     parameter.type.dtype = tensors.type(parameter.name).dtype;
-    ShareWriter(store, parameter).write(tensors.bytes(parameter.name), [&](auto piece) {
-      tensors.release(parameter.name, piece);
+    const CheckpointFile& file = tensors.file_of(parameter.name);
+    ShareWriter(store, parameter).write(tensors.bytes(parameter.name), [&](auto piece, auto to) {
+      file.read(piece, to);
     });
   }
 }
 
-void load_tensors(const std::shared_ptr<const MappedFile>& file, TensorStore& store,
+void load_tensors(const std::shared_ptr<const CheckpointFile>& file, TensorStore& store,
                   const std::vector<NamedType>& types) {
   SafetensorsReader reader(file);
   check_types(reader, types);
   for (const auto& [name, type] : types)
     if (reader.contains(name) && store.is_here(name))
-      ShareWriter(store, {name, reader.type(name)}).write(reader.bytes(name), [&](auto piece) {
-        file->release(piece);
+      ShareWriter(store, {name, reader.type(name)}).write(reader.bytes(name), [&](auto piece, auto to) {
+        file->read(piece, to);
       });
 }
 
 }  // namespace
 
-std::shared_ptr<const MappedFile> open_verified(const fs::path& folder, const char* name) {
-  auto file = std::make_shared<const MappedFile>(folder / name);
+std::shared_ptr<const CheckpointFile> open_verified(const fs::path& folder, const char* name) {
+  auto file = std::make_shared<const CheckpointFile>(folder / name);
   for (const FileRecord& record : read_record(folder).files)
     if (record.name == name) verify_file(file, record);
   return file;
@@ -212,7 +222,7 @@ void copy_parameters(const TensorStore& from, TensorStore* to) {
   for (const NamedType& parameter : parameter_types(from)) {
     if (to) whole.resize(size_t(num_bytes(parameter.type)));
     from.read_whole(parameter.name, whole.data());
-    if (to) ShareWriter(*to, parameter).write(whole, [](auto) {});
+    if (to) ShareWriter(*to, parameter).write(whole, copy_piece);
   }
 }
 

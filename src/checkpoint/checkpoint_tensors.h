@@ -15,7 +15,7 @@ FileRecord save_optimizer(const std::filesystem::path& folder, const TensorStore
 void join_saving(const TensorStore& store);
 
 /// One of a checkpoint's files, compared with its checksum: UserError when it is damaged.
-std::shared_ptr<const MappedFile> open_verified(const std::filesystem::path& folder, const char* name);
+std::shared_ptr<const CheckpointFile> open_verified(const std::filesystem::path& folder, const char* name);
 
 /// Parameters to a store of one rank, which may have them in another type, on the rank that leads; `to` of the others
 /// is null. All ranks call it.

@@ -93,7 +93,7 @@ std::optional<FoundCheckpoint> open_hugging_face(const fs::path& folder) {
   };
   found.state.config_json = to_json(run);
   for (const std::string& name : tensor_files(folder))
-    found.files[name] = std::make_shared<const MappedFile>(folder / name);
+    found.files[name] = std::make_shared<const CheckpointFile>(folder / name);
   return found;
 }
 

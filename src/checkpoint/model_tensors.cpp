@@ -65,9 +65,14 @@ std::span<const std::byte> ModelTensors::bytes(const std::string& parameter) con
   return stored.reader->bytes(stored.tensor);
 }
 
+const CheckpointFile& ModelTensors::file_of(const std::string& parameter) const {
+  size_t i = 0;
+  while (readers_[i].get() != find(parameter).reader) ++i;
+  return *files_[i];
+}
+
 void ModelTensors::release(const std::string& parameter, std::span<const std::byte> bytes) const {
-  for (size_t i = 0; i < readers_.size(); ++i)
-    if (readers_[i].get() == find(parameter).reader) files_[i]->release(bytes);
+  file_of(parameter).release(bytes);
 }
 
 std::string ModelTensors::where(const std::string& parameter) const { return find(parameter).reader->path().string(); }

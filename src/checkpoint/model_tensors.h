@@ -28,6 +28,8 @@ class ModelTensors {
   /// Its type in the file, and its bytes there, which are valid as long as this.
   ValueType type(const std::string& parameter) const;
   std::span<const std::byte> bytes(const std::string& parameter) const;
+  /// The file that has them.
+  const CheckpointFile& file_of(const std::string& parameter) const;
   /// The pages of these bytes are not needed any more.
   void release(const std::string& parameter, std::span<const std::byte> bytes) const;
 
@@ -37,7 +39,7 @@ class ModelTensors {
 
   std::string folder_;
   std::string remedy_;  // of tensors that do not fit
-  std::vector<std::shared_ptr<const MappedFile>> files_;
+  std::vector<std::shared_ptr<const CheckpointFile>> files_;
   std::vector<std::unique_ptr<SafetensorsReader>> readers_;
   std::map<std::string, StoredParameter> found_;  // by the name here
 };

@@ -216,6 +216,7 @@ SafetensorsWriter::SafetensorsWriter(const fs::path& path, std::vector<NamedType
   uint64_t length = header.size();
   append(std::as_bytes(std::span(&length, 1)));
   append(std::as_bytes(std::span(header)));
+  header_checksum_ = checksum();
 }
 
 // In pieces that stay in the core's cache for the second checksum.
@@ -257,6 +258,7 @@ SafetensorsReader::SafetensorsReader(const fs::path& path)
 
 SafetensorsReader::SafetensorsReader(std::shared_ptr<const MappedFile> file) : file_(std::move(file)) {
   HeaderReader header(*file_);
+  header_bytes_ = file_bytes().size() - header.data().size();
   metadata_ = read_metadata(header);
   std::vector<Range> ranges;
   for (const auto& [name, value] : header.root().items()) {

@@ -42,8 +42,9 @@ class SafetensorsWriter {
   /// All tensors are written: syncs the file and gives it its name.
   void finish();
 
-  /// Of the whole file, after finish(); and of each tensor's bytes, by its name.
+  /// Of the whole file, after finish(); of what lies before the tensors; and of each tensor's bytes, by its name.
   uint64_t checksum() const { return checksum_.digest(); }
+  uint64_t header_checksum() const { return header_checksum_; }
   const std::map<std::string, uint64_t>& tensor_checksums() const { return tensor_checksums_; }
   int64_t bytes() const { return bytes_; }
 
@@ -55,6 +56,7 @@ class SafetensorsWriter {
   int64_t written_ = 0;  // of the next one
   int64_t bytes_ = 0;
   Checksum checksum_, tensor_checksum_;
+  uint64_t header_checksum_ = 0;
   std::map<std::string, uint64_t> tensor_checksums_;
   AtomicFile file_;
 };
@@ -81,7 +83,8 @@ class SafetensorsReader {
   /// A float tensor's elements, widened to f32.
   std::vector<float> floats(const std::string& name) const;
 
-  /// The whole file, for checksums.
+  /// What lies before the tensors' bytes, and the whole file, for checksums.
+  std::span<const std::byte> header_bytes() const { return file_bytes().first(header_bytes_); }
   std::span<const std::byte> file_bytes() const { return file_->bytes(); }
 
  private:
@@ -93,6 +96,7 @@ class SafetensorsReader {
   const Entry& find(const std::string& name) const;
 
   std::shared_ptr<const MappedFile> file_;
+  size_t header_bytes_ = 0;
   std::map<std::string, std::string> metadata_;
   std::map<std::string, Entry> entries_;
 };

@@ -59,6 +59,35 @@ std::vector<CheckpointProblem> damaged_tensors(const std::shared_ptr<const Mappe
   return problems;
 }
 
+// The header has another checksum than its tensors, so that each can be compared by another rank.
+std::string header_problem(const MappedFile& file, const SafetensorsReader& reader, const FileRecord& record) {
+  std::string what = compare("checksum", record.header, checksum_of(file, reader.header_bytes()));
+  for (const std::string& name : reader.names())
+    if (what.empty() && !record.tensors.contains(name)) what = fmt::format("expected no tensor '{}'", name);
+  return what.empty() ? what : "header: " + what;
+}
+
+// Of one rank's share.
+std::vector<CheckpointProblem> check_share(const std::shared_ptr<const MappedFile>& file, const FileRecord& record,
+                                           const VerifyShare& share) {
+  std::string path = file->path().string();
+  int64_t size = int64_t(file->bytes().size()), at = 0;
+  std::string what = compare("bytes:", fmt::format("{}", record.bytes), fmt::format("{}", size));
+  if (!what.empty()) return {{path, "", what}};
+  SafetensorsReader reader(file);
+  if (what = header_problem(*file, reader, record); !what.empty()) return {{path, "", what}};
+  std::vector<CheckpointProblem> problems;
+  for (const std::string& name : reader.names()) {
+    std::span<const std::byte> bytes = reader.bytes(name);
+    int64_t middle = at + int64_t(bytes.size()) / 2;
+    at += int64_t(bytes.size());
+    if (middle * share.count / std::max<int64_t>(size, 1) != share.index) continue;
+    what = compare("checksum", record.tensors.at(name), checksum_of(*file, bytes));
+    if (!what.empty()) problems.push_back({path, name, what});
+  }
+  return problems;
+}
+
 // What is wrong with one of the checkpoint's files: tensors, where it is they.
 std::vector<CheckpointProblem> check_file(const std::shared_ptr<const MappedFile>& file, const FileRecord& record) {
   std::string path = file->path().string();
@@ -75,6 +104,13 @@ std::string place_of(const CheckpointProblem& problem) {
   return problem.tensor.empty() ? problem.file : fmt::format("'{}' of {}", problem.tensor, problem.file);
 }
 
+void require_none(const std::vector<CheckpointProblem>& problems) {
+  if (problems.empty()) return;
+  std::string more = problems.size() > 1 ? fmt::format(" ({} more tensors are damaged)", problems.size() - 1) : "";
+  user_error("[checkpoint] {}: {}{}; the checkpoint is damaged: use an older one beside it", place_of(problems[0]),
+             problems[0].what, more);
+}
+
 /// Looks at one checkpoint and notes what is wrong.
 class Checker {
  public:
@@ -87,7 +123,7 @@ class Checker {
     FoundCheckpoint found{folder, record->state};
     for (const FileRecord& file : record->files)
       note(folder / file.name, [&] {
-        auto opened = std::make_shared<const MappedFile>(folder / file.name);
+        auto opened = std::make_shared<const CheckpointFile>(folder / file.name);
         std::vector<CheckpointProblem> problems = check_file(opened, file);
         if (problems.empty()) found.files[file.name] = opened;
         add(std::move(problems));
@@ -151,11 +187,12 @@ class Checker {
 }  // namespace
 
 void verify_file(const std::shared_ptr<const MappedFile>& file, const FileRecord& record) {
-  std::vector<CheckpointProblem> problems = check_file(file, record);
-  if (problems.empty()) return;
-  std::string more = problems.size() > 1 ? fmt::format(" ({} more tensors are damaged)", problems.size() - 1) : "";
-  user_error("[checkpoint] {}: {}{}; the checkpoint is damaged: use an older one beside it", place_of(problems[0]),
-             problems[0].what, more);
+  require_none(check_file(file, record));
+}
+
+void verify_file(const std::shared_ptr<const MappedFile>& file, const FileRecord& record, const VerifyShare& share) {
+  if (!record.header.empty()) return require_none(check_share(file, record, share));
+  if (share.index == 0) verify_file(file, record);
 }
 
 CheckedCheckpoint check_checkpoint(const fs::path& checkpoint) {

@@ -9,6 +9,15 @@ namespace tokamak {
 /// Compares a file with its record; UserError when it is of another length or damaged, which names the tensor.
 void verify_file(const std::shared_ptr<const MappedFile>& file, const FileRecord& record);
 
+/// One of several ranks that share the work: each compares about as many bytes.
+struct VerifyShare {
+  int64_t index = 0, count = 1;
+};
+
+/// The same for this rank's share of the tensors and the header. What all shares together have compared is the whole
+/// file. Where the record tells no checksums of tensors, one of the ranks compares all of it.
+void verify_file(const std::shared_ptr<const MappedFile>& file, const FileRecord& record, const VerifyShare& share);
+
 /// Something that is wrong with a checkpoint.
 struct CheckpointProblem {
   std::string file;    // path

@@ -1,6 +1,7 @@
 #include "run/start_run.h"
 
 #include "checkpoint/checkpoint_folder.h"
+#include "checkpoint/find_together.h"
 #include "compile/memory_advice.h"
 #include "data/data_tokenizer.h"
 #include "run/learning_rate.h"
@@ -16,18 +17,14 @@ namespace {
 constexpr double kSlowStep = 20;    // seconds
 constexpr int64_t kLargeVocab = 4;  // times the data's
 
-// The rank that leads puts in order what a killed process left behind before the others look.
+// The rank that leads then puts in order what a killed process left behind.
 std::optional<FoundCheckpoint> find_start(const RunConfig& asked, bool goes_on, TrainObserver& observer,
                                           const MeshRanks* ranks) {
   std::vector<std::string> warnings;
   std::optional<FoundCheckpoint> found;
-  if (!leads(ranks)) meet(ranks);
-  if (goes_on) found = find_checkpoint(asked.train.out, &warnings);
+  if (any_of(ranks, goes_on)) found = find_together(asked.train.out, &warnings, ranks);
   for (const std::string& warning : warnings) observer.message("warning: " + warning);
-  if (leads(ranks)) {
-    repair_checkpoints(asked.train.out, found, keep_rule(asked.train));
-    meet(ranks);
-  }
+  if (leads(ranks)) repair_checkpoints(asked.train.out, found, keep_rule(asked.train));
   require_same(ranks, "checkpoint to go on from", found ? found->path.filename().string() : "none");
   return found;
 }
