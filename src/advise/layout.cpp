@@ -45,8 +45,7 @@ class Enumerator {
 
   void add_mesh(int64_t pipe, int64_t context, int64_t tensor) {
     bool divides = gpus_ % (pipe * context * tensor) == 0 && divides_blocks(tensor) &&
-                   (context == 1 || model_.context % (2 * context) == 0) &&
-                   (pipe == 1 || !model_.reaches_over_blocks());
+                   (context == 1 || model_.context % (2 * context) == 0);
     if (!divides) return;
     MeshConfig mesh = usual_;
     mesh.pipe = pipe, mesh.context = context, mesh.tensor = tensor;

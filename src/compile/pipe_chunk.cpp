@@ -2,6 +2,7 @@
 
 #include "autodiff/differentiate.h"
 #include "base/error.h"
+#include "compile/stage_border.h"
 #include "compile/step_compiler.h"
 #include "graph/builder.h"
 #include "model/model.h"
@@ -11,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 namespace tokamak {
 namespace {
@@ -53,22 +55,22 @@ ChunkSeconds CompiledChunk::seconds() const {
 }
 
 ChunkCompiler::ChunkCompiler(const ResolvedRun& run, const Platform& platform, const Graph& forward)
-    : run_(run), context_(context_of_stage(run, platform)), forward_(forward) {
-  bool is_low = tokamak::is_low(run.compile.precision) && run.compile.low_residual;
-  ValueType type = forward.type(forward.find_result(block_result(0)));
-  if (is_low) type.dtype = run.compile.precision == Precision::kFp16 ? DType::kF16 : DType::kBF16;
-  residual_ = {"", type, {Role::kResidual, "", type.shape}};
-}
+    : run_(run), context_(context_of_stage(run, platform)), forward_(forward) {}
 
 // The only update leaves the end of its blocks; the last chunk has the loss as its result.
 Graph ChunkCompiler::cut_out(int64_t number, int64_t chunks, int64_t first, int64_t last) const {
   Part part{forward_.name()};
   bool is_last = number + 1 == chunks;
-  if (is_last) part.results.push_back({"loss", forward_.find_result("loss")});
-  part.left.emplace_back(forward_.find_result(block_result(last - 1)),
-                         residual(is_last ? kLastEnd : residual_state(number + 1)));
-  if (number > 0) part.given[forward_.find_result(block_result(first - 1))] = residual(residual_state(number));
-  return extract(forward_, part);
+  std::optional<Graph> joined = number > 0 ? joined_at_end(forward_, first - 1) : std::nullopt;
+  if (!is_last)
+    if (std::optional<Graph> more = joined_at_end(joined ? *joined : forward_, last - 1)) joined = std::move(more);
+  const Graph& forward = joined ? *joined : forward_;
+  auto end_of = [&](int64_t block) { return forward.find_result(block_result(block)); };
+  auto residual = [&](int64_t block, std::string name) { return this->residual(name, forward.type(end_of(block))); };
+  if (is_last) part.results.push_back({"loss", forward.find_result("loss")});
+  part.left.emplace_back(end_of(last - 1), residual(last - 1, is_last ? kLastEnd : residual_state(number + 1)));
+  if (number > 0) part.given[end_of(first - 1)] = residual(first - 1, residual_state(number));
+  return extract(forward, part);
 }
 
 Graph ChunkCompiler::build(int64_t number, int64_t chunks, int64_t first, int64_t last) const {
@@ -127,10 +129,10 @@ CompiledChunk ChunkCompiler::end(BegunChunk begun, int64_t number, const ChunkOp
   return compiled;
 }
 
-StandIn ChunkCompiler::residual(std::string name) const {
-  StandIn state = residual_;
-  state.name = std::move(name);
-  return state;
+StandIn ChunkCompiler::residual(std::string name, ValueType type) const {
+  bool is_low = tokamak::is_low(run_.compile.precision) && run_.compile.low_residual;
+  if (is_low) type.dtype = run_.compile.precision == Precision::kFp16 ? DType::kF16 : DType::kBF16;
+  return {std::move(name), type, {Role::kResidual, "", type.shape}};
 }
 
 void ChunkCompiler::append_backward(Graph& graph, int64_t number, bool is_last) const {
@@ -141,8 +143,9 @@ void ChunkCompiler::append_backward(Graph& graph, int64_t number, bool is_last) 
   Gradients gradients{wrt, {}};
   ValueId input = graph.find_argument(residual_state(number));
   if (input != kNoValue) wrt.push_back(input);
-  auto add_residual = [&](const std::string& name) {
-    return graph.add_argument(Argument::Kind::kState, name, residual_.type, residual_.spec);
+  auto add_gradient = [&](int64_t of, ValueId residual) {
+    ArgumentSpec spec = graph.argument_of(residual)->spec;
+    return graph.add_argument(Argument::Kind::kState, residual_gradient_state(of), graph.type(residual), spec);
   };
   ValueId loss = kNoValue;
   if (is_last) {
@@ -151,13 +154,13 @@ void ChunkCompiler::append_backward(Graph& graph, int64_t number, bool is_last) 
     if (!run_.has_slots()) append_loss_sum(g, loss);
     graph.remove_results();
   } else {
-    ValueId output = graph.updates()[0].value, gradient = add_residual(residual_gradient_state(number + 1));
-    gradients.grads = differentiate(g, output, gradient, wrt);
+    Update output = graph.updates()[0];
+    gradients.grads = differentiate(g, output.value, add_gradient(number + 1, output.target), wrt);
   }
   for (size_t i = 0; i < wrt.size(); ++i)
     TOKAMAK_CHECK(gradients.grads[i] != kNoValue, "the loss does not depend on '{}'", graph.argument_of(wrt[i])->name);
   if (input != kNoValue) {
-    graph.add_update(add_residual(residual_gradient_state(number)), gradients.grads.back());
+    graph.add_update(add_gradient(number, input), gradients.grads.back());
     gradients.grads.pop_back();
   }
   if (run_.has_slots())

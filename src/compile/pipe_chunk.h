@@ -59,14 +59,13 @@ class ChunkCompiler {
 
  private:
   PassContext context_of(const ChunkOptions& options) const;
-  StandIn residual(std::string name) const;
+  StandIn residual(std::string name, ValueType type) const;
   Graph cut_out(int64_t number, int64_t chunks, int64_t first, int64_t last) const;
   void append_backward(Graph& graph, int64_t number, bool is_last) const;
 
   const ResolvedRun& run_;
   PassContext context_;
   const Graph& forward_;
-  StandIn residual_;
 };
 
 }  // namespace tokamak

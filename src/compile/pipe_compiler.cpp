@@ -234,12 +234,14 @@ std::pair<CompiledPipeline, Graph> begin_pipeline(const ResolvedRun& run, const 
   return {std::move(out), std::move(graph)};
 }
 
+// Of the stage that sends most.
 int64_t residual_bytes(const CompiledPipeline& out) {
+  int64_t bytes = 0;
   for (const CompiledStep& stage : out.stages)
     for (const CompiledGraph& program : stage.programs)
       for (const Argument& a : program.plan.graph.arguments())
-        if (a.spec.role == Role::kResidual) return num_bytes(program.plan.graph.type(a.value));
-  return 0;
+        if (a.spec.role == Role::kResidual) bytes = std::max(bytes, num_bytes(program.plan.graph.type(a.value)));
+  return bytes;
 }
 
 }  // namespace

@@ -64,8 +64,6 @@ struct ModelConfig {
   bool has_value_embedding(int64_t layer) const {
     return value_embeddings > 0 && (layers - 1 - layer) % value_embeddings == 0;
   }
-  /// Whether a block reads what stands far before it, which stages of a pipeline do not give to each other.
-  bool reaches_over_blocks() const { return family == "modern" && (skip_blocks || x0_mix); }
   bool has_gate() const { return family == "llama" || activation == "silu"; }
 
   int64_t num_kv_heads() const { return kv_heads > 0 ? kv_heads : heads; }

@@ -69,11 +69,6 @@ void check_pipe(const RunConfig& config) {
   const MeshConfig& mesh = config.mesh;
   int64_t layers = config.model.layers;
   bool interleaved = is_interleaved(mesh);
-  if (mesh.pipe > 1 && config.model.reaches_over_blocks())
-    user_error(
-        "[mesh.pipe] expected 1 with model.skip_blocks or model.x0_mix, as stages give each other no more than the "
-        "residual stream, got {}; divide along another axis, or leave these out",
-        mesh.pipe);
   if (!interleaved && mesh.interleave > 1)
     user_error("[mesh.interleave] expected 1 without mesh.schedule=interleaved and mesh.pipe > 1, got {}",
                mesh.interleave);

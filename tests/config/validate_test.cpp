@@ -64,21 +64,6 @@ TEST(Validate, APatternOfWindowsIsOfTwoLetters) {
   EXPECT_NO_THROW(validate(config));
 }
 
-TEST(Validate, StagesDoNotHaveWhatBlocksTakeFromFarBefore) {
-  RunConfig config;
-  config.model.family = "modern";
-  config.mesh.pipe = 2;
-  EXPECT_NO_THROW(validate(config));
-  for (bool ModelConfig::*option : {&ModelConfig::skip_blocks, &ModelConfig::x0_mix}) {
-    RunConfig reaching = config;
-    reaching.model.*option = true;
-    expect_user_error([&] { validate(reaching); },
-                      {"[mesh.pipe] expected 1 with model.skip_blocks or model.x0_mix", "got 2; divide along another"});
-    reaching.mesh.pipe = 1, reaching.mesh.tensor = 2;
-    EXPECT_NO_THROW(validate(reaching));
-  }
-}
-
 TEST(Validate, HeadsOfAWidthOfTheirOwnNeedNotDivideIt) {
   RunConfig config;
   config.model.family = "llama";

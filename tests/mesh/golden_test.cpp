@@ -43,8 +43,6 @@ class GoldenOnMesh : public testing::TestWithParam<Parameters> {};
 
 TEST_P(GoldenOnMesh, TakesTenSteps) {
   const auto& [golden_name, tried] = GetParam();
-  if (tried.mesh.pipe > 1 && Golden(golden_name).model().reaches_over_blocks())
-    GTEST_SKIP() << "refused: tests/config/validate_test.cpp";
   RunConfig config;
   config.compile.precision = Precision::kFp32;
   config.mesh = tried.mesh;

@@ -67,6 +67,17 @@ TEST(PipeSlots, GiveTheSameBitsOfModern) {
   expect_same_bits(config, {mesh(2, 1, 0, "zero_bubble"), mesh(4, 2, 1, "1f1b"), mesh(2, 2, 3, "interleaved")});
 }
 
+// Stages give each other the embeddings, and what blocks of the second half take from the first.
+TEST(PipeSlots, GiveTheSameBitsOfModernThatReachesOverBlocks) {
+  RunConfig config = tiny();
+  config.model = tiny_modern(config.model);
+  config.model.skip_blocks = config.model.x0_mix = true;
+  for (Precision precision : {Precision::kFp32, Precision::kBf16}) {
+    config.compile.precision = precision;
+    expect_same_bits(config, {mesh(2, 1, 0, "zero_bubble"), mesh(4, 2, 1, "1f1b"), mesh(2, 2, 3, "interleaved")});
+  }
+}
+
 TEST(PipeSlots, GiveTheSameBitsOnDataRanksWithEveryZeroStage) {
   expect_same_bits(
       tiny(), {mesh(2, 2, 0, "1f1b"), mesh(2, 2, 1, "zero_bubble"), mesh(2, 2, 2, "zero_bubble"), mesh(2, 2, 3, "1f1b"),
