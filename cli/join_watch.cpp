@@ -25,17 +25,17 @@ std::string list(const std::vector<int>& ranks) {
   return fmt::format("{}{}", fmt::join(shown, ", "), more);
 }
 
-void tell(const RankPlace& place, const StoreServer* store, Deadline end) {
+void tell(const RankPlace& place, const StoreServer* store, Deadline end, const JoinWatch::Words& words) {
   std::vector<int> missing = store ? store->missing() : std::vector<int>();
-  print_to_stderr(
-      fmt::format("{}waiting until all {} ranks have come to port {} of {}{}{}; for {} s more (TOKAMAK_JOIN_SECONDS)\n",
-                  rank_prefix(), place.world, place.port, place.host,
-                  missing.empty() ? "" : "; not there yet: ", list(missing), milliseconds_left(end) / 1000));
+  print_to_stderr(fmt::format("{}waiting until all {} {} have come to port {} of {}{}{}; for {} s more ({})\n",
+                              rank_prefix(), place.world, words.who, place.port, place.host,
+                              missing.empty() ? "" : "; not there yet: ", list(missing), milliseconds_left(end) / 1000,
+                              words.limit));
 }
 
 }  // namespace
 
-JoinWatch::JoinWatch(const RankPlace& place, const StoreServer* store)
+JoinWatch::JoinWatch(const RankPlace& place, const StoreServer* store, const Words& words)
     : thread_([=](const std::stop_token& joined) {
         constexpr auto kTick = std::chrono::milliseconds(50);
         constexpr double kFirstPause = 3, kLongestPause = 30;
@@ -43,7 +43,7 @@ JoinWatch::JoinWatch(const RankPlace& place, const StoreServer* store)
         for (double pause = kFirstPause; !joined.stop_requested(); std::this_thread::sleep_for(kTick)) {
           if (int status = stopped_status()) std::_Exit(status);
           if (milliseconds_left(next) > 0) continue;
-          tell(place, store, end);
+          tell(place, store, end, words);
           next = deadline_in(pause);
           pause = std::min(2 * pause, kLongestPause);
         }

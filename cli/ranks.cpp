@@ -98,18 +98,22 @@ void share_cpu(Machine& machine, Communicator& world) {
   machine.backend = cpu::make_backend(int(sharers));
 }
 
-// Where others reach this machine. NCCL looks for networks itself, unless it is told.
+// Where others reach this machine. `of_store`: where it is connected to the store.
 std::string own_address(const RunConfig& config, const std::string& of_store) {
   const std::string& interface = config.mesh.interface;
-  if (interface.empty()) return of_store;
-  ::setenv("NCCL_SOCKET_IFNAME", ("=" + interface).c_str(), 0);
-  return interface_address(interface, of_store);
+  return interface.empty() ? of_store : interface_address(interface, of_store);
+}
+
+// NCCL looks for networks itself, unless its variable says which one; the user's own value stays.
+void tell_nccl_the_interface(const RunConfig& config) {
+  if (!config.mesh.interface.empty()) ::setenv("NCCL_SOCKET_IFNAME", ("=" + config.mesh.interface).c_str(), 0);
 }
 
 // One rank of several processes, on the CPU or on a GPU of its own.
 void run_as_rank(RunConfig config, const Mesh& mesh, StoreClient& store, const std::string& of_store, int local_rank,
                  FailureDeadline& deadline, const Work& work) {
   std::string address = own_address(config, of_store);
+  tell_nccl_the_interface(config);
   RunConfig same = config;
   same.mesh.interface.clear();  // a machine's own
   bool is_gpu = is_gpu_device(config);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 
 namespace tokamak {
 
@@ -12,7 +13,10 @@ namespace tokamak {
 /// passes a request to stop on. All processes of one start are gone before the next. `run`: its folder.
 int supervise(const std::filesystem::path& run, int64_t restarts);
 
-/// Whether this process is one that supervise() has started.
+/// What tells a process that this one supervises it: a variable of its environment, "NAME=value".
+std::string supervisor_variable();
+
+/// Whether this process is one that supervise() or an agent has started.
 bool is_supervised();
 
 /// In such a process: it is told to stop, as by SIGTERM, when the one that supervises is gone. Elsewhere nothing.

@@ -15,6 +15,7 @@
 #include "base/signals.h"
 #include "base/system.h"
 #include "base/thread_stacks.h"
+#include "cli/agent.h"
 #include "cli/commands.h"
 #include "cli/idle_notes.h"
 #include "cli/ranks.h"
@@ -37,6 +38,7 @@ struct TrainArguments {
   RunConfig run;
   GivenOptions given;
   TrainProfile profile;
+  AgentOptions agents;
   bool verbose = false;
   int64_t restarts = 0;
 };
@@ -45,6 +47,7 @@ void visit(FieldList& v, TrainArguments& c) {
   v.config_file("run", c.config, "run file (TOML, or a run's config.json); or the folder of a run, which goes on");
   v.config(c.run);
   v.section("profile", c.profile, "where the time of some of its steps goes, as `tokamak profile` tells it");
+  v.section("agents", c.agents, "ranks on several machines, each of which starts its own and starts them again");
   v("verbose", c.verbose, "also tell where the time of the start goes");
   v("restarts", c.restarts,
     "how often in an hour the run starts again by itself when it dies or loses a rank; 0: never", at_least(0));
@@ -130,11 +133,11 @@ StartClock clock_of_process() {
 }
 
 // The vocabulary is the data's unless one is given; a preset's is GPT-2's, for data that does not tell its own.
-RunConfig configure(const TrainArguments& arguments) {
+RunConfig configure(const TrainArguments& arguments, AnotherTrains trains = AnotherTrains::kIsRefused) {
   RunConfig config = with_initial_model(arguments.run, arguments.given);
   if (config.model.from.empty() && !arguments.given.has("model.vocab"))
     config.model.vocab = find_data_vocab(config.data).value_or(config.model.vocab);
-  return checked_run(config);
+  return checked_run(config, trains);
 }
 
 // Of the ranks that do not lead: what they would say is said by the one that does.
@@ -152,18 +155,25 @@ class Silence : public TrainObserver {
   std::function<void()> outlive_leader_;
 };
 
-// Under torchrun, mpirun or srun these start ranks again.
-bool supervises(const TrainArguments& arguments) {
-  if (arguments.restarts == 0 || is_supervised()) return false;
-  if (!arguments.run.train.resume)
+void validate(const TrainArguments& arguments) {
+  validate(arguments.agents);
+  if (arguments.restarts > 0 && !arguments.run.train.resume)
     user_error(
         "[restarts] expected train.resume for a run that starts again, got false; remove what is in {}, or name "
         "another folder with --train.out",
         arguments.run.train.out);
-  return !is_one_of_several();
 }
 
+// Under torchrun, mpirun or srun these start ranks again.
+bool supervises(const TrainArguments& arguments) {
+  return arguments.restarts > 0 && !is_supervised() && !is_one_of_several();
+}
+
+bool is_agent(const TrainArguments& arguments) { return arguments.agents.machines > 1 && !is_supervised(); }
+
 int run_train(const TrainArguments& arguments) {
+  if (is_agent(arguments))
+    return run_agent(configure(arguments, AnotherTrains::kIsAllowed), arguments.agents, arguments.restarts);
   if (supervises(arguments)) return supervise(arguments.run.train.out, arguments.restarts);
   StartClock start = clock_of_process();
   StopSignal stop(has_first_rank() ? "finishing this step; again to quit now\n" : "");

@@ -25,11 +25,11 @@ void check_names(const RunConfig& config) {
 
 }  // namespace
 
-RunConfig checked_run(const RunConfig& asked) {
+RunConfig checked_run(const RunConfig& asked, AnotherTrains trains) {
   check_names(asked);
   if (asked.train.out.empty()) user_error("[train.out] expected a folder for the run, got nothing; name one");
   check_folder(asked.train.out);
-  require_unlocked(asked.train.out);
+  if (trains == AnotherTrains::kIsRefused) require_unlocked(asked.train.out);
   RunConfig config = with_data_vocab(asked);
   std::optional<FoundCheckpoint> found;
   if (config.train.resume) found = peek_checkpoint(config.train.out);

@@ -2,7 +2,8 @@
 
 What must hold: they have the bytes of one machine by either kind of address and over either link; when the link goes
 down in the middle, all ranks have ended ten seconds later, one message names the one that is not heard of, and the
-same command gives the right bytes when it is up again. Needs root and `ip` of iproute2.
+same command gives the right bytes when it is up again. With an agent on each machine the run goes on by itself: on both
+when the link is up again, on one where the other is lost. Needs root and `ip` of iproute2.
 """
 import os
 import shutil
@@ -14,6 +15,7 @@ from work import Result
 LIMIT = 10.0  # seconds from the loss of the link to the end of the last rank
 LINKS = {"10.77.0": "fd77", "10.78.0": "fd78"}  # of hosts 1 and 2
 PORT = 29577
+OUTAGE = 14.0  # seconds, more than it takes both sides to notice
 
 
 def ip(*arguments):
@@ -51,6 +53,13 @@ class Hosts:
                                          environment={key: str(value) for key, value in place.items()},
                                          launcher=["ip", "netns", "exec", name]))
         return ranks
+
+    def start_agents(self, out, wait_seconds):
+        self.port += 1
+        more = ["--mesh.data=0", "--restarts=5", "--agents.machines=2", f"--agents.address=10.77.0.1:{self.port}",
+                f"--agents.wait_seconds={wait_seconds}"]
+        return [self.work.start([*self.scenario.command(out), *more, f"--agents.number={number}"],
+                                launcher=["ip", "netns", "exec", name]) for number, name in enumerate(self.names)]
 
     def end(self, ranks):
         results = [self.work.end(rank) for rank in ranks]
@@ -92,6 +101,30 @@ class Hosts:
         again = self.end(self.start("broken", "10.77.0.1"))
         return self.differs() if again.status == 0 else f"the next run ended with {again.status}: {again.err[-400:]}"
 
+    def link(self, state):
+        ip("-n", self.names[0], "link", "set", "net0", state)
+
+    def heals(self, pause):
+        self.work.remove("broken")
+        agents = self.start_agents("broken", 60)
+        time.sleep(pause)
+        self.link("down")
+        time.sleep(OUTAGE)
+        self.link("up")
+        result = self.end(agents)
+        return self.differs() if result.status == 0 else f"it ended with {result.status}: {result.err[-600:]}"
+
+    def loses_one(self, pause):
+        self.work.remove("broken")
+        agents = self.start_agents("broken", 3)
+        time.sleep(pause)
+        agents[1].kill()  # its rank stops as well
+        self.work.end(agents[1])
+        result = self.work.end(agents[0])
+        if "have not come" in result.err or "machines to come within" in result.err:
+            return ""  # it was killed before it came
+        return self.differs() if result.status == 0 else f"it ended with {result.status}: {result.err[-600:]}"
+
     def go(self, cases):
         if os.geteuid() != 0 or not shutil.which("ip"):
             print("hosts: SKIPPED, needs root and iproute2")
@@ -112,5 +145,7 @@ class Hosts:
             self.work.cases("2 hosts", "addresses and interfaces", addresses, self.trains)
             pauses = [self.work.random.random() * (seconds + 1) for _ in range(cases)]
             self.work.cases("2 hosts", "the link between them goes down", pauses, self.parted)
+            self.work.cases("2 agents", "the link is down for a while", pauses, self.heals)
+            self.work.cases("2 agents", "a machine is lost for good", pauses, self.loses_one)
         finally:
             self.disconnect()

@@ -1,0 +1,176 @@
+// Runs on several machines, which are processes here: each has an agent that starts its ranks.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <fstream>
+#include <memory>
+
+#include "base/file.h"
+#include "checkpoint/event_log.h"
+#include "tests/support/child_programs.h"
+#include "tests/support/free_port.h"
+#include "tests/support/run_program.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/tiny_run.h"
+#include "tests/support/variable.h"
+
+namespace tokamak {
+namespace {
+
+using Arguments = std::vector<std::string>;
+using Kind = RunEvent::Kind;
+
+class Agents : public testing::Test {
+ protected:
+  void SetUp() override { test::make_tiny_data(folder_.path()); }
+
+  static Arguments train(const std::string& out, int steps, Arguments more = {}) {
+    more.insert(more.begin(),
+                {"--data.path=data", "--train.out=" + out, "--train.batch=4", "--threads=1", "--mesh.slots=4",
+                 "--train.checkpoint_every=50", "--mesh.hang_seconds=1", "--train.steps=" + std::to_string(steps)});
+    return test::tiny_arguments("train", more);
+  }
+  // The agent of a machine, and what it has started.
+  std::unique_ptr<RunningProgram> start(int number, int steps, const Arguments& more = {}) const {
+    Arguments own = {"--agents.machines=2", "--agents.number=" + std::to_string(number),
+                     "--agents.address=127.0.0.1:" + std::to_string(port_), "--agents.wait_seconds=2", "--restarts=5"};
+    own.insert(own.end(), more.begin(), more.end());
+    return std::make_unique<RunningProgram>(folder_.path(), train("run", steps, own));
+  }
+  void wait_for_step(int64_t step) const {
+    ASSERT_TRUE(test::within(60, [&] { return last_step() > step; })) << last_step();
+  }
+  int64_t last_step() const {
+    std::ifstream file(folder_.path() / "run/metrics.jsonl");
+    int64_t step = 0;
+    for (std::string line; std::getline(file, line);)
+      if (line.starts_with("{\"step\":")) step = std::atoll(line.c_str() + 8);
+    return step;
+  }
+  std::vector<size_t> ranks_of_starts() const {
+    std::vector<size_t> ranks;
+    for (const RunEvent& event : read_events(folder_.path() / "run"))
+      if (event.kind == Kind::kStart) ranks.push_back(event.ranks.size());
+    return ranks;
+  }
+  bool comes_to_starts(size_t starts) const {
+    return test::within(60, [&] { return ranks_of_starts().size() >= starts; });
+  }
+  void expect_bits_of_one_process(const std::string& step, int steps) const {
+    ASSERT_EQ(run_program(folder_.path(), train("straight", steps)).status, 0);
+    for (const char* file : {"model.safetensors", "optimizer.safetensors"})
+      EXPECT_TRUE(read_file(folder_.path() / "run/checkpoints" / step / file, kLargeFile) ==
+                  read_file(folder_.path() / "straight/checkpoints" / step / file, kLargeFile))
+          << file;
+  }
+  // Of the program that was started as the n-th of those that live.
+  static pid_t rank_below(size_t program) {
+    return test::children_of(std::to_string(test::children_of("self").at(program))).at(0);
+  }
+
+  TemporaryFolder folder_;
+  int port_ = test::free_port();
+};
+
+TEST_F(Agents, ARankThatIsKilledStartsTheRunAgainOnAllMachines) {
+  auto first = start(0, 600, {"--agents.ranks=2"}), second = start(1, 600, {"--agents.ranks=2"});
+  wait_for_step(60);
+  ::kill(rank_below(1), SIGKILL);
+  ASSERT_TRUE(comes_to_starts(2));
+  ProgramResult ended = first->wait(), other = second->wait();
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  EXPECT_EQ(other.status, 0) << other.err;
+  EXPECT_NE(ended.err.find("starting again, from the newest good checkpoint, on 2 of 2 machines, 4 ranks: machine 1 ("),
+            std::string::npos)
+      << ended.err;
+  EXPECT_NE(ended.err.find("was ended by signal 9 (Killed)"), std::string::npos) << ended.err;
+  EXPECT_EQ(ranks_of_starts(), (std::vector<size_t>{4, 4}));
+  expect_bits_of_one_process("step_00000600", 600);
+}
+
+TEST_F(Agents, AMachineThatIsLostIsLeftOutAndComesAgain) {
+  auto first = start(0, 3000), second = start(1, 3000);
+  wait_for_step(60);
+  second->send(SIGKILL);
+  second->wait();
+  ASSERT_TRUE(first->wait_for_error("machine 1 did not come back in 2 s (agents.wait_seconds): it is left out"));
+  ASSERT_TRUE(comes_to_starts(2));
+  second = start(1, 3000);  // waits until the run starts again
+  wait_for_step(last_step() + 100);
+  ::kill(rank_below(0), SIGKILL);
+  ProgramResult ended = first->wait(), other = second->wait();
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  EXPECT_EQ(other.status, 0) << other.err;
+  EXPECT_EQ(ranks_of_starts(), (std::vector<size_t>{2, 1, 2}));
+  expect_bits_of_one_process("step_00003000", 3000);
+}
+
+TEST_F(Agents, AMachineThatFailsTwiceIsLeftOutAndNamed) {
+  auto first = start(0, 600), second = start(1, 600);
+  wait_for_step(60);
+  ::kill(rank_below(1), SIGKILL);
+  ASSERT_TRUE(comes_to_starts(2));
+  wait_for_step(200);
+  ::kill(rank_below(1), SIGSTOP);
+  ProgramResult ended = first->wait(), other = second->wait();
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  EXPECT_EQ(other.status, 1);
+  EXPECT_NE(ended.err.find("machine 1 has failed twice and is left out: "), std::string::npos) << ended.err;
+  EXPECT_NE(other.err.find("error: [agents] expected machine 1 ("), std::string::npos) << other.err;
+  EXPECT_EQ(ranks_of_starts(), (std::vector<size_t>{2, 2, 1}));
+  expect_bits_of_one_process("step_00000600", 600);
+}
+
+TEST_F(Agents, WhereTheMeshNeedsAllMachinesTheRunEndsOnAllOfThem) {
+  auto first = start(0, 100000, {"--mesh.data=2"}), second = start(1, 100000, {"--mesh.data=2"});
+  wait_for_step(60);
+  second->send(SIGKILL);
+  ProgramResult ended = first->wait();
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_NE(ended.err.find("error: [mesh] expected pipe x data x context x tensor to be the 1 ranks of this run"),
+            std::string::npos)
+      << ended.err;
+}
+
+TEST_F(Agents, ARequestToStopAtOneStopsAll) {
+  auto first = start(0, 100000), second = start(1, 100000);
+  wait_for_step(20);
+  second->send(SIGTERM);
+  ProgramResult ended = first->wait(), other = second->wait();
+  EXPECT_EQ(ended.status, other.status);
+  EXPECT_NE(ended.out.find("stopped after step "), std::string::npos) << ended.out;
+  EXPECT_EQ(ranks_of_starts(), (std::vector<size_t>{2}));
+}
+
+TEST_F(Agents, NoRankOutlivesItsAgentAndAnotherEndsWithoutTheFirst) {
+  auto first = start(0, 100000), second = start(1, 100000);
+  wait_for_step(20);
+  pid_t rank = rank_below(0);
+  first->send(SIGKILL);
+  first->wait();
+  EXPECT_TRUE(test::within(20, [&] { return !test::lives(rank); }));
+  ProgramResult other = second->wait();
+  EXPECT_EQ(other.status, 1);
+  EXPECT_NE(other.err.find("cannot reach rank 0 on port"), std::string::npos) << other.err;
+}
+
+TEST_F(Agents, AMachineThatNeverComesIsNamed) {
+  Variable soon("TOKAMAK_JOIN_SECONDS", "1");
+  ProgramResult ended = start(0, 10)->wait();
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_NE(ended.err.find("error: [agents] expected 2 machines to come within 1 s, got none with --agents.number=1"),
+            std::string::npos)
+      << ended.err;
+}
+
+TEST_F(Agents, AddressesAndNumbersAreChecked) {
+  auto error = [&](const Arguments& more) { return run_program(folder_.path(), train("run", 10, more)).err; };
+  EXPECT_NE(error({"--agents.machines=2"}).find("error: [agents.address] expected the first machine as host:port"),
+            std::string::npos);
+  EXPECT_NE(error({"--agents.machines=2", "--agents.number=2", "--agents.address=a:1"})
+                .find("error: [agents.number] expected a number from 0 to 1 for 2 machines, got 2"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace tokamak
