@@ -65,6 +65,14 @@ std::function<bool(const Argument&)> Optimizer::updates_whole() const {
   return [rule = rule_](const Argument& parameter) { return rule_in_group(*rule, parameter).whole; };
 }
 
+bool Optimizer::keeps_rows() const {
+  const ValueType type{DType::kF32, {256, 256}};
+  const Argument matrix{Argument::Kind::kParameter, "", kNoValue, {Role::kMatrix, "", type.shape}};
+  return std::ranges::all_of(rule_of(matrix).states, [&](const OptimizerState& state) {
+    return !state.type || state.type(type, matrix.spec).shape.size() >= type.shape.size();
+  });
+}
+
 ValueId unless_skipped(GraphBuilder& g, const ParameterUpdate& update, ValueId before, ValueId after) {
   if (g.type(before).dtype == DType::kBF16 && g.type(after).dtype == DType::kF32)
     after = stochastic_bf16(g, after, update.step);

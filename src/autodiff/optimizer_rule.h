@@ -89,6 +89,8 @@ class Optimizer {
   void set_shares(WorkShares shares) { shares_ = std::move(shares); }
   /// Whether the parameter's rule is `whole`, for PassContext::updates_whole. It may outlive the optimizer.
   std::function<bool(const Argument& parameter)> updates_whole() const;
+  /// Whether all that is kept of a matrix has its rows, for PassContext::rows_in_parts.
+  bool keeps_rows() const;
 
  private:
   const OptimizerRule* rule_;

@@ -254,7 +254,9 @@ PassContext context_of(const ResolvedRun& run, const Platform& platform) {
   context.gathers_once = gathers_once(asked) && (is_low(run.compile.precision) || !divides_evenly(run.mesh));
   context.sequence = asked.sequence;
   context.bucket_mib = asked.bucket_mib;
-  context.updates_whole = Optimizer(run.asked.optimizer).updates_whole();
+  const Optimizer optimizer(run.asked.optimizer);
+  context.updates_whole = optimizer.updates_whole();
+  context.rows_in_parts = optimizer.keeps_rows();
   return context;
 }
 

@@ -115,14 +115,23 @@ void TensorStore::read(const std::string& name, void* to, int64_t bytes) const {
   backend_.copy_out(to, tensor.data(), bytes);
 }
 
+// Of a table all added rows are behind its own; of another parameter, and what belongs to it, behind each part that
+// tensor ranks have (passes/pad_shards.h).
+int64_t TensorStore::parts_with_rows_added(const Tensor& tensor) const {
+  auto of = tensors_.find(tensor.spec.of);
+  Role role = of == tensors_.end() ? tensor.spec.role : of->second.spec.role;
+  if (role == Role::kEmbedding || role == Role::kClassifier) return 1;
+  for (const Cut& cut : tensor.spec.cuts)
+    if (cut.axis == kTensorAxis && cut.dim == 0 && !cut.term) return cut.size * cut.blocks;
+  return 1;
+}
+
 std::vector<PartRun> TensorStore::share_of(const Tensor& tensor, const std::vector<int64_t>& coordinates) const {
   int64_t elements = num_elements(tensor.spec.global);
   if (tensor.spec.cuts.empty()) return {{0, 0, elements}};
   Shape whole = whole_shape(tensor.type.shape, tensor.spec.cuts);
   std::vector<PartRun> runs = part_runs(whole, tensor.spec.cuts, ranks_->mesh(), coordinates);
-  std::erase_if(runs, [&](const PartRun& run) { return run.whole >= elements; });
-  if (!runs.empty()) runs.back().count = std::min(runs.back().count, elements - runs.back().whole);
-  return runs;
+  return without_rows_added(runs, num_elements(whole), elements, parts_with_rows_added(tensor));
 }
 
 std::vector<PartRun> TensorStore::share(const std::string& name) const {

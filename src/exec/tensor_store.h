@@ -70,6 +70,7 @@ class TensorStore {
   bool has(const StoredTensor& asked) const;
   void require_alike(const StoredTensor& asked) const;
   std::vector<PartRun> share_of(const Tensor& tensor, const std::vector<int64_t>& coordinates) const;
+  int64_t parts_with_rows_added(const Tensor& tensor) const;
   std::vector<std::vector<PartRun>> shares(const Tensor& tensor) const;
   void gather(const Tensor& tensor, std::byte* to) const;
 

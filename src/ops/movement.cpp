@@ -17,7 +17,7 @@ namespace {
 constexpr AttrDef kReshapeAttrs[] = {{"shape"}};
 constexpr AttrDef kTransposeAttrs[] = {{"perm"}};
 constexpr AttrDef kSliceAttrs[] = {{"begin"}, {"dim"}, {"size"}};
-constexpr AttrDef kPadAttrs[] = {{"after"}, {"before"}, {"dim"}};
+constexpr AttrDef kPadAttrs[] = {{"after"}, {"before"}, {"dim"}, {"parts", false}};
 constexpr AttrDef kConcatAttrs[] = {{"dim"}};
 
 // No FLOPs; what is written was read once.
@@ -205,33 +205,62 @@ void slice_of_part(Attrs& attrs, std::span<const Shape>, std::span<const Shape> 
   attrs.set("size", part);
 }
 
+int64_t parts_of(const Attrs& attrs) { return attrs.get_int("parts", 1); }
+
 std::vector<ValueType> infer_pad(const NodeSpec& spec) {
   size_t dim = checked_dim(spec);
   Shape shape = spec.inputs[0].shape;
-  int64_t before = spec.attrs.get_int("before"), after = spec.attrs.get_int("after");
+  int64_t before = spec.attrs.get_int("before"), after = spec.attrs.get_int("after"), parts = parts_of(spec.attrs);
   if (before < 0 || after < 0) user_error("[pad] expected amounts of 0 or more, got {} and {}", before, after);
-  shape[dim] += before + after;
+  if (parts != 1 && (parts < 1 || dim != 0 || before != 0 || after == 0 || shape[0] % parts != 0))
+    user_error("[pad] expected parts that divide the {} rows, behind which they are padded, got {}", shape[0], parts);
+  shape[dim] += before + parts * after;
   return {{spec.inputs[0].dtype, shape}};
 }
 void pad_reference(const Node& node, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
   auto dim = size_t(node.attrs.get_int("dim"));
   std::fill(out[0].data.begin(), out[0].data.end(), 0.0);
-  copy_range(*in[0], 0, out[0], node.attrs.get_int("before"), dim, in[0]->shape()[dim]);
+  int64_t parts = parts_of(node.attrs);
+  if (parts == 1) return copy_range(*in[0], 0, out[0], node.attrs.get_int("before"), dim, in[0]->shape()[dim]);
+  int64_t from = int64_t(in[0]->data.size()) / parts, to = int64_t(out[0].data.size()) / parts;
+  for (int64_t part = 0; part < parts; ++part)
+    std::copy_n(in[0]->data.begin() + part * from, from, out[0].data.begin() + part * to);
 }
 std::vector<ValueId> pad_gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
-  int64_t dim = node.attrs.get_int("dim");
-  return {slice(g, dy[0], dim, node.attrs.get_int("before"), g.shape(node.inputs[0])[size_t(dim)])};
+  int64_t dim = node.attrs.get_int("dim"), parts = parts_of(node.attrs);
+  const Shape shape = g.shape(node.inputs[0]);
+  if (parts == 1) return {slice(g, dy[0], dim, node.attrs.get_int("before"), shape[size_t(dim)])};
+  Shape apart = g.shape(dy[0]);
+  apart[0] /= parts;
+  apart.insert(apart.begin(), parts);
+  return {reshape(g, slice(g, reshape(g, dy[0], apart), 1, 0, shape[0] / parts), shape)};
 }
 
 ShardingRule pad_rule(const NodeSpec& spec, std::span<const ValueType> outputs) {
   auto dim = size_t(spec.attrs.get_int("dim"));
   const Shape& block = spec.inputs[0].shape;
+  if (int64_t parts = parts_of(spec.attrs); parts > 1) {
+    ShardingRule rule;
+    OperandFactors from = factors_of(rule, block), to = from;
+    int part = rule.apart(parts);
+    from[0] = {part, rule.whole(block[0] / parts)};
+    to[0] = {part, rule.whole(outputs[0].shape[0] / parts)};
+    rule.inputs = {from};
+    rule.outputs = {to};
+    rule.linear = {{0}};
+    return rule;
+  }
   bool is_block = spec.attrs.get_int("before") % block[dim] == 0 && spec.attrs.get_int("after") % block[dim] == 0;
   return block_rule(block, outputs[0].shape, dim, is_block, 1);
 }
 void pad_of_part(Attrs& attrs, std::span<const Shape> inputs, std::span<const Shape> outputs) {
   auto dim = size_t(attrs.get_int("dim"));
   int64_t before = attrs.get_int("before"), after = attrs.get_int("after"), rest = outputs[0][dim] - inputs[0][dim];
+  if (int64_t parts = parts_of(attrs); parts > 1) {
+    attrs = {{"after", after}, {"before", before}, {"dim", int64_t(dim)}};
+    if (rest > after) attrs.set("parts", rest / after);
+    return;
+  }
   attrs.set("before", before * rest / std::max<int64_t>(before + after, 1));
   attrs.set("after", after * rest / std::max<int64_t>(before + after, 1));
 }
@@ -334,9 +363,11 @@ ValueId slice(GraphBuilder& g, ValueId a, int64_t dim, int64_t begin, int64_t si
   if (begin == 0 && size_t(dim) < g.shape(a).size() && size == g.shape(a)[size_t(dim)]) return a;
   return g.add1(op::slice, {a}, {{"begin", begin}, {"dim", dim}, {"size", size}});
 }
-ValueId pad(GraphBuilder& g, ValueId a, int64_t dim, int64_t before, int64_t after) {
+ValueId pad(GraphBuilder& g, ValueId a, int64_t dim, int64_t before, int64_t after, int64_t parts) {
   if (before == 0 && after == 0) return a;
-  return g.add1(op::pad, {a}, {{"after", after}, {"before", before}, {"dim", dim}});
+  Attrs attrs{{"after", after}, {"before", before}, {"dim", dim}};
+  if (parts > 1) attrs.set("parts", parts);
+  return g.add1(op::pad, {a}, std::move(attrs));
 }
 ValueId concat(GraphBuilder& g, std::vector<ValueId> values, int64_t dim) {
   return g.add1(op::concat, std::move(values), {{"dim", dim}});

@@ -14,7 +14,9 @@ extern const OpDef reshape, transpose, slice, pad, concat;
 ValueId reshape(GraphBuilder& g, ValueId a, Shape shape);  // one dim may be -1; returns `a` when nothing changes
 ValueId transpose(GraphBuilder& g, ValueId a, std::vector<int64_t> perm);
 ValueId slice(GraphBuilder& g, ValueId a, int64_t dim, int64_t begin, int64_t size);
-ValueId pad(GraphBuilder& g, ValueId a, int64_t dim, int64_t before, int64_t after);  // with zeros
+/// With zeros; each of `parts` equal parts of dim 0 behind itself, where there are several: kernels know one alone,
+/// which is what a rank has where they are divided over ranks.
+ValueId pad(GraphBuilder& g, ValueId a, int64_t dim, int64_t before, int64_t after, int64_t parts = 1);
 ValueId concat(GraphBuilder& g, std::vector<ValueId> values, int64_t dim);
 
 }  // namespace tokamak

@@ -93,7 +93,7 @@ class Caster {
     if (maker < 0) return cast(g, value, dtype);
     const Node node = rewriter_.graph().nodes()[size_t(maker)];
     if (node.op == &op::reshape) return reshape(g, as(g, node.inputs[0], dtype), type(value).shape);
-    if (node.op == &op::first_rows) return first_rows(g, as(g, node.inputs[0], dtype), type(value).shape[0]);
+    if (node.op == &op::first_rows) return g.add1(op::first_rows, {as(g, node.inputs[0], dtype)}, node.attrs);
     return cast(g, value, dtype);
   }
 

@@ -44,7 +44,7 @@ class PadJoiner {
  private:
   void collect(const Node& node) {
     Pieces& made = pieces_[size_t(node.outputs[0])];
-    if (node.op == &op::pad) {
+    if (node.op == &op::pad && !node.attrs.find("parts")) {
       int64_t dim = node.attrs.get_int("dim"), before = node.attrs.get_int("before");
       made = {dim, {{before, before + graph_.shape(node.inputs[0])[size_t(dim)], node.inputs[0]}}};
     } else if (node.op == &op::add) {

@@ -20,12 +20,14 @@ bool takes_rows_of_parameter(const Graph& graph, const Node& node) {
 
 bool pad_shards(Graph& graph, const PassContext& context) {
   std::map<ValueId, ValueType> padded;
+  std::map<ValueId, int64_t> parts;
   for (const Argument& argument : graph.arguments()) {
     if (argument.kind != Argument::Kind::kParameter) continue;
-    int64_t parts = undivided_parts(graph, argument, context);
+    Undivided rows = undivided_rows(graph, argument, context);
     ValueType type = graph.type(argument.value);
-    if (parts == 1) continue;
-    type.shape[0] = round_up(type.shape[0], parts);
+    if (rows.ranks == 1) continue;
+    parts[argument.value] = rows.parts;
+    type.shape[0] = rows.parts * round_up(type.shape[0] / rows.parts, rows.ranks);
     padded[argument.value] = type;
   }
   if (padded.empty()) return false;
@@ -34,7 +36,8 @@ bool pad_shards(Graph& graph, const PassContext& context) {
     // Before what reads it first, so that its gradient's rows are added as soon as there is that gradient.
     for (ValueId input : node.inputs)
       if (padded.erase(input) > 0)
-        rewriter.replace(input, first_rows(rewriter.in_place_of(node), rewriter.map(input), graph.shape(input)[0]));
+        rewriter.replace(
+            input, first_rows(rewriter.in_place_of(node), rewriter.map(input), graph.shape(input)[0], parts.at(input)));
     rewriter.copy(node);
   }
   graph = rewriter.finish();

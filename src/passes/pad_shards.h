@@ -5,6 +5,8 @@
 //   %2 = matmul(x, w)                     ->         %2 = first_rows(w) {rows=7} : f32[7,4]
 //                                                    %3 = matmul(x, %2)
 //
+// Where tensor ranks cut the rows, each part of them has rows of zeros behind it, and first_rows says how many parts
+// there are. Of tables of the vocabulary pad_vocab adds rows to all.
 // Before differentiation, so that gradients and what the optimizer keeps have these rows as well, all zeros.
 // Exact, but for the order of sums. Tests: tests/passes/pad_shards_test.cpp.
 #pragma once

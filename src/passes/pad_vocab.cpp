@@ -5,8 +5,10 @@
 #include "ops/embedding.h"
 #include "ops/matmul.h"
 #include "ops/movement.h"
+#include "passes/seed_cuts.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace tokamak {
 namespace {
@@ -54,8 +56,9 @@ bool pad_vocab(Graph& graph, const PassContext& context) {
   for (const Argument& argument : graph.arguments()) {
     const Node* head = finder.head(argument);
     ValueType type = graph.type(argument.value);
-    int64_t multiple = context.target.vocab_multiple;
-    if (!head || type.shape[0] % multiple == 0) continue;
+    if (!head) continue;
+    int64_t multiple = std::lcm(context.target.vocab_multiple, rows_multiple(graph, argument, context));
+    if (type.shape[0] % multiple == 0) continue;
     type.shape[0] += multiple - type.shape[0] % multiple;
     padded[argument.value] = type;
     is_logits[size_t(head->outputs[0])] = true;

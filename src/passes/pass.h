@@ -27,6 +27,7 @@ struct PassContext : Platform {
   FormatPolicy formats = {};    // of products; none: that of options.precision
   /// Whether the update of a parameter reads all of it (autodiff/optimizer_rule.h); none: of no parameter.
   std::function<bool(const Argument& parameter)> updates_whole = {};
+  bool rows_in_parts = true;  // what the optimizer keeps of a matrix lies as the matrix does, so its rows may be apart
   /// Of values that are computed again, not as many as the budget needs, but all of so many kinds; -1: by the budget.
   int64_t recompute_kinds = -1;
   /// GiB that choose_recompute counts to (compile/fill_budget.h); 0: options.memory_budget_gib.

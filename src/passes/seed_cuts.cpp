@@ -130,18 +130,43 @@ std::map<ValueId, std::vector<Cut>> seed_cuts(const Graph& graph, const PassCont
   return cuts;
 }
 
-int64_t undivided_parts(const Graph& graph, const Argument& parameter, const PassContext& context) {
-  int64_t ranks = context.mesh.size(kDataAxis) * context.mesh.size(kContextAxis);
+namespace {
+
+// Whether rows that are added to a parameter would let ZeRO cut it.
+bool may_have_rows(const Argument& parameter, const PassContext& context) {
   bool is_whole = context.updates_whole && context.updates_whole(parameter);
+  return (context.zero >= 3 || context.gathers_once) && context.slots == 1 && !is_whole;
+}
+
+int64_t zero_ranks(const PassContext& context) {
+  return context.mesh.size(kDataAxis) * context.mesh.size(kContextAxis);
+}
+
+bool is_table(Role role) { return role == Role::kEmbedding || role == Role::kClassifier; }
+
+}  // namespace
+
+Undivided undivided_rows(const Graph& graph, const Argument& parameter, const PassContext& context) {
   const Shape& shape = graph.shape(parameter.value);
   bool has_blocks = shape.size() == 1 && parameter.spec.blocks > 1;
-  bool cuts_parameters = context.zero >= 3 || context.gathers_once;
-  if (!cuts_parameters || ranks == 1 || context.slots > 1 || is_whole || shape.empty() || has_blocks) return 1;
+  if (!may_have_rows(parameter, context) || shape.empty() || has_blocks) return {};
+  Undivided rows{zero_ranks(context)};
+  int64_t left = rows.ranks;
   for (const Cut& cut : Seeder(graph, context).cuts_of(parameter)) {
-    if (cut.axis == kTensorAxis && cut.dim == 0) return 1;
-    if (cut.axis != kTensorAxis) ranks /= cut.size;
+    if (cut.axis != kTensorAxis)
+      left /= cut.size;
+    else if (cut.dim == 0)
+      rows.parts = cut.size * cut.blocks;
   }
-  return ranks == 1 ? 1 : context.mesh.size(kDataAxis) * context.mesh.size(kContextAxis);
+  bool are_added = rows.parts == 1 || (context.rows_in_parts && !is_table(parameter.spec.role));
+  return left > 1 && are_added ? rows : Undivided{};
+}
+
+int64_t rows_multiple(const Graph& graph, const Argument& table, const PassContext& context) {
+  int64_t ranks = zero_ranks(context), tensor = context.mesh.size(kTensorAxis);
+  bool is_cut = is_table(table.spec.role) && may_have_rows(table, context) && tensor > 1;
+  bool divides = graph.shape(table.value)[1] % ranks == 0 || context.target.vocab_multiple % (ranks * tensor) == 0;
+  return is_cut && !divides ? ranks * tensor : 1;
 }
 
 std::map<ValueId, std::vector<Cut>> seed_residual(const Graph& graph, const Mesh& mesh, bool own_inputs) {

@@ -15,10 +15,18 @@ namespace tokamak {
 /// and where a data rank has inputs of its own, context alone cuts them.
 std::map<ValueId, std::vector<Cut>> seed_cuts(const Graph& graph, const PassContext& context);
 
-/// Of a parameter that ZeRO is to cut by a mesh whose sizes divide none of its dims: a number of rows of which a
-/// multiple can be cut. 1 where there is nothing to add, or rows are no help: with slots, which fix
-/// where norms have their pieces, where an update reads all of the parameter, and where tensor cuts rows.
-int64_t undivided_parts(const Graph& graph, const Argument& parameter, const PassContext& context);
+/// Rows of a parameter that ZeRO is to cut over `ranks`, whose number divides none of its dims: each of the `parts`
+/// that tensor ranks have of them, 1 where these do not cut the rows. Ranks are 1 where there is nothing to add, or
+/// rows are no help: with slots, which fix where norms have their pieces, where an update reads all of the parameter,
+/// and for parts of tables (rows_multiple) or of what the optimizer keeps sums of.
+struct Undivided {
+  int64_t ranks = 1, parts = 1;
+};
+Undivided undivided_rows(const Graph& graph, const Argument& parameter, const PassContext& context);
+
+/// Of the rows of a table that tensor ranks divide, what ZeRO needs a multiple of to divide each part; 1 where it does
+/// not cut the table, or divides it as it is.
+int64_t rows_multiple(const Graph& graph, const Argument& table, const PassContext& context);
 
 /// What the blocks of a model add up (B, T, C), each as what is still to be summed over tensor: cut over that axis as
 /// well, so that between the blocks no rank has all of it. Along B, whose parts lie side by side in memory; along T

@@ -1,5 +1,6 @@
 #include "plan/storage.h"
 
+#include "base/error.h"
 #include "graph/rewriter.h"
 #include "ops/multi_cast.h"
 #include "ops/pointwise.h"
@@ -10,7 +11,12 @@
 namespace tokamak {
 namespace {
 
-bool is_view(const Node& node) { return node.op->fusion == Fusion::kView; }
+// Rows of several parts lie apart: a rank must have one of them.
+bool is_view(const Node& node) {
+  if (node.op->fusion != Fusion::kView) return false;
+  TOKAMAK_CHECK(!node.attrs.find("parts"), "the first rows of several parts are no view");
+  return true;
+}
 
 class StorageMapper {
  public:

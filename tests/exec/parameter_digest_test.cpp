@@ -77,7 +77,7 @@ TEST(ParameterDigest, IsTheSameHoweverTensorsAreCut) {
                         parameter("blocks", {4, 3}, {4, 6}, {{"tensor", 2, 1, 3}}),
                         parameter("both", {2, 3}, {4, 6}, {{"tensor", 2, 1, 1}, {"data", 2, 0, 1}}),
                         parameter("spread", {4, 3}, {8, 6}, {{"tensor", 2, 1, 1}, {"data", 2, 0, 2}}),
-                        parameter("padded", {4, 3}, {5, 3}, {{"tensor", 2, 0, 1}}),
+                        parameter("padded", {4, 3}, {6, 3}, {{"tensor", 2, 0, 1}}),
                         parameter("mirrored", {8}, {16}, {{"tensor", 2, 0, 4, true}}),
                         parameter("long rows", {3, 20000}, {3, 40000}, {{"data", 2, 1, 1}}),
                         parameter("many rows", {9000, 3}, {9000, 6}, {{"tensor", 2, 1, 1}})});

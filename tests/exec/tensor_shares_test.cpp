@@ -15,9 +15,10 @@ namespace {
 const Mesh kMesh{{{"data", 2}, {"tensor", 2}}};
 
 // A parameter 'w' of which a rank stores `stored`.
-Graph graph_of(const Shape& stored, const Shape& global, std::vector<Cut> cuts) {
+Graph graph_of(const Shape& stored, const Shape& global, std::vector<Cut> cuts, Role role = Role::kMatrix) {
   Graph graph("store");
   ArgumentSpec spec = default_spec(Argument::Kind::kParameter, {DType::kF32, stored});
+  spec.role = role;
   spec.global = global;
   spec.cuts = std::move(cuts);
   graph.add_argument(Argument::Kind::kParameter, "w", {DType::kF32, stored}, spec);
@@ -53,23 +54,31 @@ TEST(TensorShares, ComeTogetherAgain) {
 }
 
 TEST(TensorShares, LeavePaddingOut) {
-  expect_round_trip(graph_of({4, 3}, {5, 3}, {{"tensor", 2, 0, 1}}));
-  expect_round_trip(graph_of({2, 3}, {3, 3}, {{"tensor", 2, 0, 1}, {"data", 2, 0, 2}}));  // one rank has nothing else
+  expect_round_trip(graph_of({4, 3}, {5, 3}, {{"tensor", 2, 0, 1}}, Role::kEmbedding));
+  // One rank has nothing else.
+  expect_round_trip(graph_of({2, 3}, {3, 3}, {{"tensor", 2, 0, 1}, {"data", 2, 0, 2}}, Role::kEmbedding));
+  expect_round_trip(graph_of({4, 3}, {6, 3}, {{"tensor", 2, 0, 1}}));
+  expect_round_trip(graph_of({2, 3}, {6, 3}, {{"tensor", 2, 0, 1}, {"data", 2, 0, 2}}));
 }
 
-TEST(TensorShares, AreWhereTheWholeHasThem) {
-  Graph graph = graph_of({4, 3}, {5, 3}, {{"tensor", 2, 0, 1}});
+void expect_on_ranks(const Graph& graph, const std::vector<float>& first, const std::vector<float>& second) {
   run_ranks(4, [&](Communicator& world) {
     MeshRanks ranks(kMesh, world);
     auto backend = cpu::make_backend();
     TensorStore store(*backend, &ranks);
     store.make(graph);
-    store.write_share("w", numbers({5, 3}).data());
-    std::vector<float> got(12), expected = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
-    if (world.rank() % 2 == 1) expected = {13, 14, 15, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    store.write_share("w", numbers(graph.arguments()[0].spec.global).data());
+    std::vector<float> got(12);
     store.read("w", got.data(), 48);
-    EXPECT_EQ(got, expected);
+    EXPECT_EQ(got, world.rank() % 2 == 0 ? first : second);
   });
+}
+
+TEST(TensorShares, AreWhereTheWholeHasThem) {
+  expect_on_ranks(graph_of({4, 3}, {5, 3}, {{"tensor", 2, 0, 1}}, Role::kEmbedding),
+                  {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, {13, 14, 15, 0, 0, 0, 0, 0, 0, 0, 0, 0});
+  expect_on_ranks(graph_of({4, 3}, {6, 3}, {{"tensor", 2, 0, 1}}), {1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 0, 0},
+                  {10, 11, 12, 13, 14, 15, 16, 17, 18, 0, 0, 0});
 }
 
 // Of a pipeline's stages: known to all ranks, stored by those of some.

@@ -62,5 +62,16 @@ TEST(PartRuns, RefuseWhatDoesNotDivide) {
   EXPECT_THROW(part_runs({5}, {{"data", 2, 0, 1}}, kMesh, {0, 0}), InternalError);
 }
 
+TEST(PartRuns, WithoutRowsAddedBehindAllOrBehindEachPart) {
+  using Runs = std::vector<PartRun>;
+  EXPECT_EQ(without_rows_added({{6, 0, 6}}, 12, 12, 2), (Runs{{6, 0, 6}}));
+  EXPECT_EQ(without_rows_added({{6, 0, 6}}, 12, 9, 1), (Runs{{6, 0, 3}}));
+  EXPECT_EQ(without_rows_added({{9, 0, 3}}, 12, 9, 1), (Runs{}));
+  EXPECT_EQ(without_rows_added({{0, 0, 6}}, 12, 8, 2), (Runs{{0, 0, 4}}));
+  EXPECT_EQ(without_rows_added({{6, 0, 6}}, 12, 8, 2), (Runs{{4, 0, 4}}));
+  EXPECT_EQ(without_rows_added({{9, 0, 3}}, 12, 8, 2), (Runs{{7, 0, 1}}));
+  EXPECT_THROW(without_rows_added({{0, 0, 12}}, 12, 8, 2), InternalError) << "zeros in the middle of a share";
+}
+
 }  // namespace
 }  // namespace tokamak

@@ -31,9 +31,10 @@ void expect_close(const Outcome& expected, const Outcome& got, const std::string
 
 void expect_as_one_rank(RunConfig config, int64_t ranks, std::initializer_list<int64_t> stages) {
   config.optimizer.eps = 1e-3;  // without it a step is the sign of a gradient, also of one that is rounding alone
-  config.mesh.data = 1;
+  const int64_t tensor = config.mesh.tensor;
+  config.mesh.data = config.mesh.tensor = 1;
   Outcome expected = train_on_mesh(config);
-  config.mesh.data = ranks;
+  config.mesh.data = ranks, config.mesh.tensor = tensor;
   for (int64_t zero : stages) {
     config.mesh.zero = zero;
     expect_close(expected, train_on_mesh(config),
@@ -59,6 +60,40 @@ TEST(UnevenRanks, TrainAsOneByOtherRules) {
     config.optimizer.ema = 0.5;
     expect_as_one_rank(config, 3, {3});
   }
+}
+
+// Each part that a tensor rank has of a matrix's rows gets rows of its own; a checkpoint has none of them.
+TEST(UnevenRanks, TrainAsOneBesideTensor) {
+  for (const char* name : {"adamw", "adamw8bit", "adafactor", "muon"}) {
+    RunConfig config = odd_run(3);
+    config.optimizer.name = name;
+    config.optimizer.ema = 0.5;
+    config.mesh.tensor = 2;
+    config.optimizer.name == "adamw" ? expect_as_one_rank(config, 3, {1, 2, 3}) : expect_as_one_rank(config, 3, {3});
+  }
+  RunConfig llama = odd_run(5);
+  llama.model = tiny_llama(llama.model);
+  llama.mesh.tensor = 2;
+  expect_as_one_rank(llama, 5, {3});
+}
+
+TEST(UnevenRanks, CutEveryMatrixBesideTensor) {
+  for (int64_t data : {3, 5, 6, 7, 12})
+    for (int64_t zero : {1, 3}) {
+      RunConfig config = odd_run(data);
+      config.mesh = {.data = data, .tensor = 2, .zero = zero, .slots = 1};
+      CompiledStep step = compile_step(resolve(config, {}), cpu::nominal_platform(1));
+      const Graph& graph = step.programs[0].plan.graph;
+      for (const Node& node : graph.nodes())  // rows of the MLP's second matrix
+        EXPECT_FALSE(node.op->name == "first_rows" && node.attrs.get_int("rows") == 4 * config.model.width)
+            << "tensor ranks have all rows, data " << data;
+      for (const Argument& argument : graph.arguments()) {
+        bool is_matrix = is_parameter(argument.spec.role) && argument.spec.global.size() == 2;
+        auto is_of_data = [](const Cut& cut) { return cut.axis == kDataAxis; };
+        EXPECT_TRUE(!is_matrix || std::ranges::any_of(argument.spec.cuts, is_of_data))
+            << argument.name << ", data " << data << ", zero " << zero;
+      }
+    }
 }
 
 // Samples of text read whole parameters as they are stored; of those that are cut they gather the model's own rows.

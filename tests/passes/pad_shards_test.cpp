@@ -1,6 +1,7 @@
 #include "passes/pad_shards.h"
 
 #include "config/mesh_config.h"
+#include "passes/pad_vocab.h"
 #include "passes/seed_cuts.h"
 #include "passes/step_mesh.h"
 #include "tests/passes/sharded_run.h"
@@ -58,7 +59,9 @@ TEST(PadShards, LeavesWhatIsDividedOrCannotBe) {
     param proj = %0 {role="row"} : f32[8,7]
     result y = %0
   })");
-  EXPECT_FALSE(pad_shards(row, context_of({.data = 3, .tensor = 2, .zero = 3}))) << "tensor cuts the rows";
+  PassContext factored = context_of({.data = 3, .tensor = 2, .zero = 3});
+  factored.rows_in_parts = false;
+  EXPECT_FALSE(pad_shards(row, factored)) << "tensor cuts the rows";
   PassContext whole = context_of({.data = 3, .zero = 3});
   whole.updates_whole = [](const Argument&) { return true; };
   EXPECT_TRUE(leaves(whole));
@@ -82,23 +85,35 @@ TEST(PadShards, EachReaderTakesTheRowsItself) {
   EXPECT_EQ(phases, (std::vector<Phase>{Phase::kForward, Phase::kBackward}));
 }
 
+// What is behind the rows of a parameter, or of each part of them, and of a state that belongs to it.
+void clear_rows_added(const Graph& step, const Argument& argument, std::vector<double>& data) {
+  int64_t parts = 1;
+  const std::string& parameter = argument.spec.of.empty() ? argument.name : argument.spec.of;
+  for (const Node& node : step.nodes())
+    if (node.op->name == "first_rows" && node.inputs[0] == step.find_argument(parameter))
+      parts = node.attrs.get_int("parts", 1);
+  int64_t stored = int64_t(data.size()) / parts, own = num_elements(argument.spec.global) / parts;
+  for (int64_t part = 0; part < parts; ++part)
+    std::fill(data.begin() + part * stored + own, data.begin() + (part + 1) * stored, 0.0);
+}
+
 // Shapes that few numbers divide: with 3, 5, 6, 7 and 12 ranks every share of every tensor is the same, and the step is
 // that of one rank.
 TEST(PadShards, AStepIsTheSameOnAnyNumberOfRanks) {
   ModelConfig model{.layers = 1, .heads = 2, .width = 22, .context = 4, .vocab = 29};
-  for (int64_t data : {3, 5, 6, 7, 12})
+  for (auto [data, tensor] : {std::pair(3, 1), {5, 1}, {6, 1}, {7, 1}, {12, 1}, {3, 2}, {5, 2}})
     for (int64_t zero : {1, 2, 3}) {
-      PassContext context = context_of({.data = data, .zero = zero});
+      PassContext context = context_of({.data = data, .tensor = tensor, .zero = zero});
       Graph step = forward_graph("step", model, data, model.context, false);
+      pad_vocab(step, context);
       pad_shards(step, context);
       GraphBuilder g(step);
       append_update(g, test::append_gradients(g, step.find_result("loss")), test::kAdamw);
       std::vector<HostTensor> arguments = test::step_arguments(step);
       for (size_t i = 0; i < arguments.size(); ++i) {
         const Argument& argument = step.arguments()[i];
-        int64_t own = num_elements(argument.spec.global);
         if (!argument.spec.global.empty() && argument.kind != Argument::Kind::kInput)
-          std::fill(arguments[i].data.begin() + own, arguments[i].data.end(), 0.0);
+          clear_rows_added(step, argument, arguments[i].data);
       }
       Graph share = step;
       shard(share, context);

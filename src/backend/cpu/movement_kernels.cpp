@@ -1,5 +1,6 @@
 // transpose, slice, pad, concat: copies of runs of bytes.
 #include "backend/cpu/kernels.h"
+#include "base/error.h"
 #include "base/parallel.h"
 
 #include <algorithm>
@@ -144,6 +145,7 @@ std::unique_ptr<Kernel> make_slice_kernel(const Graph& graph, const Node& node) 
   return std::make_unique<SliceKernel>(graph, node);
 }
 std::unique_ptr<Kernel> make_pad_kernel(const Graph& graph, const Node& node) {
+  TOKAMAK_CHECK(!node.attrs.find("parts"), "pad of several parts on one rank");
   return std::make_unique<PadKernel>(graph, node);
 }
 std::unique_ptr<Kernel> make_concat_kernel(const Graph& graph, const Node& node) {

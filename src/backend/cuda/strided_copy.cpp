@@ -148,6 +148,7 @@ StridedCopy slice_copy(const Graph& graph, const Node& node) {
 }
 
 StridedCopy pad_copy(const Graph& graph, const Node& node) {
+  TOKAMAK_CHECK(!node.attrs.find("parts"), "pad of several parts on one rank");
   int64_t dim = node.attrs.get_int("dim");
   Around from = around(graph.shape(node.inputs[0]), dim), to = around(graph.shape(node.outputs[0]), dim);
   int64_t run = to.size * to.inner;
