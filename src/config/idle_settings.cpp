@@ -134,6 +134,8 @@ constexpr IdleRule kRules[] = {
      [](const Situation&) -> std::string { return "no step that is saved (train.checkpoint_every) is a multiple"; }},
     {"train.digest_every", Of::kRun, [](const Situation& s) { return s.run.train.digest_every > s.steps(); },
      ends_before},
+    {"train.verify_every", Of::kRun, [](const Situation& s) { return s.run.train.verify_every > s.steps(); },
+     ends_before},
     {"train.log_every", Of::kRun, [](const Situation& s) { return s.run.train.log_every > s.steps(); }, ends_before},
 
     {"compile.loss_scale", Of::kStep, is_not_fp16, other_precision},

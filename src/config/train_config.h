@@ -29,6 +29,7 @@ struct TrainConfig {
   bool keep_best = false;
   int64_t log_every = 1;
   int64_t digest_every = 0;   // steps; 0: never
+  int64_t verify_every = 0;   // steps, of which slots are computed again by other ranks (run/slot_check.h); 0: none
   int64_t grace_seconds = 0;  // from a request to stop to a kill; 0: not known
   bool resume = true;         // continue from the newest good checkpoint in `out`
 };

@@ -133,6 +133,8 @@ void visit(FieldList& v, TrainConfig& c) {
   v("log_every", c.log_every, "steps between lines of the log", at_least(1));
   v("digest_every", c.digest_every, "steps between digests of loss, norm and parameters in metrics.jsonl; 0: never",
     at_least(0));
+  v("verify_every", c.verify_every, "steps between those whose slots other data ranks compute again; 0: never",
+    at_least(0));
   v("grace_seconds", c.grace_seconds, "seconds from SIGTERM to SIGKILL where the run may be preempted; 0: not known",
     at_least(0));
   v("resume", c.resume, "continue from the newest good checkpoint in the run folder");

@@ -144,6 +144,8 @@ Session::Session(CompiledRun compiled_run, const Platform& platform, Backend& ba
   store_->make(kept_tensors(run_));  // in the model's order, whatever programs read
   RunnerOptions options{.ranks = ranks, .record = resolved().compile.cuda_graph};
   runner_ = std::make_unique<StepRunner>(compiled(), backend, *store_, options);
+  if (resolved().asked.train.verify_every > 0)
+    slot_check_ = std::make_unique<SlotCheck>(compiled(), *store_, backend, *ranks);
   if (resolved().asked.train.digest_every > 0) digest_ = std::make_unique<ParameterDigest>(*store_, backend, ranks);
   if (resolved().compile.strict) refuse_reference_nodes(reference_nodes());
 }
@@ -198,8 +200,7 @@ PendingStep Session::submit_step(std::span<const Batch> batches, int64_t step, d
   int64_t parts = resolved().slots.ranks.size;  // of a batch, one a data rank
   float rate = float(lr), share = float(asked.model.window_share(step)),
         weight = asked.data.mask_documents ? loss_weight(batches, parts) : 0;
-  int64_t data_rank = ranks_ ? ranks_->coordinate(kDataAxis) : 0;
-  auto set = [&](Program& program, int64_t micro_batch) {
+  auto set_of = [&](Program& program, int64_t data_rank, int64_t micro_batch) {
     InputValues values{{"lr", bytes_of(rate)}, {"window_share", bytes_of(share)}};
     int64_t part = parts == 1 ? micro_batch : compiled().slot_of(data_rank, micro_batch);
     int32_t rng[2] = {random_seed(asked.train.seed), int32_t(step * micro_batches() * parts + part)};
@@ -209,10 +210,27 @@ PendingStep Session::submit_step(std::span<const Batch> batches, int64_t step, d
     }
     set_inputs(program, values);
   };
-  runner_->run(set, [&](const Program& program) { pending.read(program); });
+  int64_t data_rank = ranks_ ? ranks_->coordinate(kDataAxis) : 0, running = -1;
+  bool is_checked = slot_check_ && slot_check_->is_due(step + 1);
+  SlotTurn turn = is_checked ? slot_check_->turn(step + 1) : SlotTurn();
+  auto set = [&](Program& program, int64_t micro_batch) { set_of(program, data_rank, running = micro_batch); };
+  auto read = [&](const Program& program) {
+    pending.read(program);
+    if (is_checked && running == turn.run) slot_check_->take_first(turn.run);
+  };
+  StepRunner::Again again{
+      .micro_batch = turn.run,
+      .set_inputs = [&](Program& program, int64_t micro_batch) { set_of(program, turn.of_rank, micro_batch); },
+      .read = [&](const Program&) { slot_check_->take_again(turn.run); }};
+  runner_->run(set, read, micro_batches(), is_checked ? &again : nullptr);
   if (digest_ && (step + 1) % asked.train.digest_every == 0) pending.digest_ = digest_->take();
   settled_changes_ = changes();
   return pending;
+}
+
+std::string Session::compare_slots(int64_t step) {
+  TOKAMAK_CHECK(slot_check_, "step {} has no slots to compare", step);
+  return slot_check_->compare(step);
 }
 
 void Session::observe(WorkObserver* observer) {

@@ -6,6 +6,7 @@
 #include "exec/parameter_digest.h"
 #include "run/initial_values.h"
 #include "run/reference_nodes.h"
+#include "run/slot_check.h"
 #include "run/step_runner.h"
 
 namespace tokamak {
@@ -95,6 +96,10 @@ class Session {
   bool is_torn() const { return changes() != settled_changes_; }
   int64_t tokens_per_step() const { return resolved().phase.step_tokens; }
 
+  /// After a step whose number train.verify_every divides, on all ranks: what of its slots, parameters or optimizer
+  /// states has not the bits that it should have; empty: all have.
+  std::string compare_slots(int64_t step);
+
   /// Tells it of all that training steps ask of the backend from now on; null: nobody.
   void observe(WorkObserver* observer);
   /// The same while nobody else observes.
@@ -125,6 +130,7 @@ class Session {
   std::unique_ptr<TensorStore> store_;  // where it stays when the session is moved
   std::unique_ptr<StepRunner> runner_;
   std::unique_ptr<ParameterDigest> digest_;  // null: none is taken
+  std::unique_ptr<SlotCheck> slot_check_;    // null: no step is checked
   WorkObserver *observer_ = nullptr, *else_observer_ = nullptr;
   std::unique_ptr<LossProgram> eval_;  // made when it is first needed
 };

@@ -37,6 +37,7 @@ void resolve_alike(StartedRun& start, const RunConfig& asked, const Platform& pl
   RunConfig config = with_data_vocab(asked);
   if (start.found) config = going_on(config, *start.found);
   start.resolved = resolve(of_leader(ranks, config), start.platform.target, start.found ? start.found->state.step : 0);
+  require_checkable(start.resolved);
 }
 
 void open_data(StartedRun& start, const MeshRanks* ranks) {

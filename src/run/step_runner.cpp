@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 #include <string_view>
+#include <utility>
 
 namespace tokamak {
 namespace {
@@ -43,7 +44,13 @@ void StepRunner::observe(WorkObserver* observer) {
   transfers_.observe(observer);
 }
 
-void StepRunner::run(const Before& set_inputs, const After& read, int64_t micro_batches) {
+void StepRunner::run_again(Program& program, const Again& again) {
+  again.set_inputs(program, again.micro_batch);
+  program.run(again.micro_batch);
+  again.read(program);
+}
+
+void StepRunner::run(const Before& set_inputs, const After& read, int64_t micro_batches, const Again* again) {
   for (const ProgramRun& run : runs_) {
     if (run.micro_batch >= micro_batches) continue;
     if (run.transfer) {
@@ -51,6 +58,7 @@ void StepRunner::run(const Before& set_inputs, const After& read, int64_t micro_
       continue;
     }
     Program& program = *programs_[run.program];
+    if (again && run.micro_batch >= 0) run_again(program, *std::exchange(again, nullptr));
     set_inputs(program, run.micro_batch);
     transfers_.wait_for(program, run.micro_batch);
     program.run(std::max<int64_t>(run.micro_batch, 0));

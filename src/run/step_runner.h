@@ -23,9 +23,17 @@ class StepRunner {
 
   using Before = std::function<void(Program& program, int64_t micro_batch)>;  // micro_batch < 0: of none
   using After = std::function<void(const Program& program)>;
+  /// One more run of the first micro-batch's program, right before it: of a slot whose gradients are wanted twice. What
+  /// it leaves in states is overwritten.
+  struct Again {
+    int64_t micro_batch;  // in whose states it leaves them
+    Before set_inputs;
+    After read;
+  };
   /// All runs of the step, or those of its first micro-batches alone where it is asked for fewer than it has.
   /// `set_inputs` comes before each run of a program, `read` after it.
-  void run(const Before& set_inputs, const After& read, int64_t micro_batches = std::numeric_limits<int64_t>::max());
+  void run(const Before& set_inputs, const After& read, int64_t micro_batches = std::numeric_limits<int64_t>::max(),
+           const Again* again = nullptr);
 
   /// As Program::observe: of all that runs, transfers between stages as well.
   void observe(WorkObserver* observer);
@@ -34,6 +42,8 @@ class StepRunner {
   const std::vector<std::unique_ptr<Program>>& programs() const { return programs_; }
 
  private:
+  void run_again(Program& program, const Again& again);
+
   std::vector<ProgramRun> runs_;
   int64_t arena_bytes_;
   std::shared_ptr<Memory> arena_;

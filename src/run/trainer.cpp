@@ -16,6 +16,7 @@
 #include "run/start_run.h"
 #include "run/step_queue.h"
 #include "run/step_reporter.h"
+#include "run/suspect_checkpoints.h"
 #include "run/validation_watch.h"
 
 #include <algorithm>
@@ -70,7 +71,7 @@ class Trainer {
       return run_steps();
     } catch (const CommunicationError& error) {
       if (leads(ranks_)) events_.failed(last_step(), error.what());
-      rescue(error.what());
+      if (!is_suspect_) rescue(error.what());
       throw;
     } catch (const std::exception& error) {
       events_.failed(last_step(), error.what());
@@ -170,7 +171,8 @@ class Trainer {
   bool due(int64_t every) const { return every > 0 && done_.step % every == 0; }
 
   bool needs_outcome() const {
-    return is_last_of_phase() || due(train_.eval_every) || due(train_.sample_every) || due(train_.checkpoint_every);
+    return is_last_of_phase() || due(train_.eval_every) || due(train_.sample_every) || due(train_.checkpoint_every) ||
+           due(train_.verify_every);
   }
 
   // On the steps' thread, before each of them.
@@ -251,6 +253,7 @@ class Trainer {
     record(newest);
     bool evaluates = evaluator_ && (is_last() || due(train_.eval_every));
     if (!evaluates) reporter_->show(newest);
+    if (due(train_.verify_every)) verify();
     bool is_saved = is_last() || due(train_.checkpoint_every);
     if (is_saved || is_last_of_phase()) saver_->save(done_, !is_saved);
     warn_of_kill(newest);
@@ -268,6 +271,18 @@ class Trainer {
       throw;
     }
     return true;
+  }
+
+  // Before the step is saved. Throws on all ranks where bits differ; what was saved since the last verified step may be
+  // wrong, then, and so is this rank's state.
+  void verify() {
+    int64_t every = train_.verify_every, verified = (done_.step - 1) / every * every;
+    is_suspect_ = true;
+    std::string wrong;
+    queue_.run([&] { wrong = session_.compare_slots(done_.step); });
+    is_suspect_ = !wrong.empty();
+    if (!is_suspect_) return;
+    go_back(ranks_, train_.out, verified, wrong);
   }
 
   // Once, when it is known how long a save takes.
@@ -357,6 +372,7 @@ class Trainer {
   std::unique_ptr<ValidationWatch> watch_;
   std::function<bool()> stop_;  // whether this rank is asked to stop; of any thread
   std::atomic<bool> stopping_ = false;
+  bool is_suspect_ = false;                // what this rank would save
   std::exception_ptr data_error_;          // of this rank
   RunProgress done_;                       // or under way
   std::map<int64_t, RunProgress> before_;  // of steps under way, by the steps done before

@@ -8,11 +8,13 @@ import os
 import shutil
 import signal
 import time
+from pathlib import Path
 
 from interrupted import Interrupted
 from ranks import below, last_step_told, send
 from slurm import Cluster
 
+RECIPE = Path(__file__).resolve().parents[2] / "runs/launch/slurm.sh"
 LOOP = 'until "$@"; do sleep 0.2; done'
 
 
@@ -54,14 +56,12 @@ class Launchers(Interrupted):
         self.go_through(f"{name}: a rank is killed", steps, lambda step: self.loses_a_rank(launcher, more, step))
 
     def write_job(self):
-        command = " ".join(f"'{word}'" for word in [self.work.program, *self.scenario.command("broken")])
+        """The recipe, for nodes that have no GPUs and whose names are no machine's."""
+        text = RECIPE.read_text().replace("--ntasks-per-node=8", "--ntasks-per-node=1").replace("#SBATCH --gpus", "# --gpus")
+        own = f"export MASTER_ADDR=127.0.0.1 PATH={Path(self.work.program).parent}:$PATH\nsrun "
         job = self.work.folder / "job.sh"
-        job.write_text("#!/bin/sh\n#SBATCH --requeue --nodes=2 --ntasks-per-node=1 --open-mode=append --output=job.out\n"
-                       "export MASTER_ADDR=127.0.0.1  # the names of these nodes are no machine's\n"
-                       f"srun --kill-on-bad-exit {command} && exit\n"
-                       "[ ${SLURM_RESTART_COUNT:-0} -lt 5 ] && scontrol requeue $SLURM_JOB_ID  # a rank was lost\n"
-                       "exit 1\n")
-        return job
+        job.write_text(text.replace("\nsrun ", "\n" + own))
+        return [job, *self.scenario.command("broken")[1:]]
 
     def on_slurm(self, cluster, step, disturb):
         job = cluster.submit(self.write_job(), self.work.folder)

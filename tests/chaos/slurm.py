@@ -105,8 +105,9 @@ class Cluster:
     def ask(self, *command, **how):
         return subprocess.run(command, env=self.environment, capture_output=True, text=True, **how).stdout
 
-    def submit(self, script, folder):
-        return self.ask("sbatch", "--parsable", script, cwd=folder).strip()
+    def submit(self, job, folder):
+        """`job`: a script and its arguments."""
+        return self.ask("sbatch", "--parsable", *job, cwd=folder).strip()
 
     def state(self, job):
         shown = self.ask("scontrol", "-o", "show", "job", job)

@@ -107,7 +107,8 @@ TEST(IdleSettings, FamiliesAndOptimizersListKeys) {
 }
 
 TEST(IdleSettings, OfTheLoop) {
-  for (const char* key : {"eval_every", "sample_every", "checkpoint_every", "log_every", "digest_every"})
+  for (const char* key :
+       {"eval_every", "sample_every", "checkpoint_every", "log_every", "digest_every", "verify_every"})
     expect_told({std::string("--train.") + key + "=500", "--train.steps=499"}, "the run ends after 499 steps",
                 {"--train.steps=500"});
   expect_told({"--train.keep_every=40", "--train.checkpoint_every=25", "--train.steps=199"}, "is a multiple",
