@@ -44,6 +44,7 @@ CompiledStep BlockCosts::compile(const FewBlocks& few, const Platform& platform)
   layout.micro_batches = is_pipeline || layout.micro_batches > 1 ? kMicroBatches : 1;
   if (is_pipeline) layout.mesh.pipe = kStages;
   layout.mesh.interleave = 1;
+  layout.mesh.chunk_layers.clear();
   layout.mesh.schedule = few.splits_backward ? "zero_bubble" : "1f1b";
   RunConfig run = run_of(run_, layout);
   run.model.layers = few.blocks * layout.mesh.pipe;

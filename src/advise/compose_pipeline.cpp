@@ -69,13 +69,15 @@ class PipeComposer {
 
   // As the compiler does, by what each block takes as a chunk of its own.
   void divide() {
-    std::vector<double> seconds(size_t(c_.layers), 0);
-    for (size_t block = 0; block < seconds.size(); ++block) {
-      size_t place = block == 0 ? 0 : block + 1 < seconds.size() ? 1 : 2;
-      const StageCost& one = c_.blocks.at({1, place}, c_.platform);
-      for (const char* program : {"forward", "backward"}) seconds[block] += one.programs.at(program).time.total();
-    }
-    first_block_ = balance_blocks(seconds, num_chunks_);
+    first_block_ = divide_blocks(mesh_, c_.layers, [&] {
+      std::vector<double> seconds(size_t(c_.layers), 0);
+      for (size_t block = 0; block < seconds.size(); ++block) {
+        size_t place = block == 0 ? 0 : block + 1 < seconds.size() ? 1 : 2;
+        const StageCost& one = c_.blocks.at({1, place}, c_.platform);
+        for (const char* program : {"forward", "backward"}) seconds[block] += one.programs.at(program).time.total();
+      }
+      return seconds;
+    });
   }
 
   // What a stage takes: its chunks, of which each has programs and states of micro-batches, and beside them what all

@@ -1,5 +1,6 @@
 #include "advise/layout.h"
 
+#include "config/chunk_layers.h"
 #include "config/number.h"
 #include "config/validate.h"
 #include "model/model.h"
@@ -69,11 +70,13 @@ class Enumerator {
   }
 
   void add_schedules(MeshConfig mesh) {
-    if (mesh.pipe == 1) return add_micro_batches(mesh);
+    if (mesh.pipe == 1) return count_chunk_layers(mesh) == 0 ? add_micro_batches(mesh) : void();
     for (const ScheduleChoice& choice : schedules_) {
       mesh.schedule = choice.schedule;
       mesh.interleave = choice.interleave;
-      if (mesh.pipe * mesh.interleave <= model_.layers) add_micro_batches(mesh);
+      if (int64_t chunks = mesh.pipe * mesh.interleave, said = count_chunk_layers(mesh);
+          said == chunks || (said == 0 && chunks <= model_.layers))
+        add_micro_batches(mesh);
     }
   }
 
@@ -144,6 +147,7 @@ std::string options_of(const ParallelLayout& layout, int64_t context) {
     text += " --mesh.reduce_gradients=" + mesh.reduce_gradients;
   if (mesh.pipe > 1) text += " --mesh.schedule=" + mesh.schedule;
   add("mesh.interleave", mesh.interleave, 1);
+  if (!mesh.chunk_layers.empty()) text += " --mesh.chunk_layers=" + mesh.chunk_layers;
   int64_t batch = layout.micro_batch * mesh.data;
   add("train.batch", batch, 0);
   add("train.total_batch", batch * layout.micro_batches * context, 0);

@@ -144,6 +144,7 @@ RankWork rank_work(const RunConfig& run, const ParallelLayout& layout, const Pla
   alone.mesh.data = alone.mesh.pipe = 1;
   alone.mesh.schedule = MeshConfig().schedule;
   alone.mesh.interleave = 1;
+  alone.mesh.chunk_layers.clear();
   alone.mesh.zero = 0;
   alone.mesh.slots = 1;
   alone.micro_batches = 1;

@@ -6,6 +6,7 @@
 #include "compile/pipe_chunk.h"
 #include "compile/stage_compiler.h"
 #include "compile/step_compiler.h"
+#include "config/chunk_layers.h"
 #include "cost/price.h"
 #include "graph/builder.h"
 #include "model/model.h"
@@ -308,12 +309,21 @@ std::vector<int64_t> balance_blocks(const std::vector<double>& seconds_of_blocks
   return borders;
 }
 
+std::vector<int64_t> divide_blocks(const MeshConfig& mesh, int64_t layers,
+                                   const std::function<std::vector<double>()>& seconds) {
+  std::vector<int64_t> counts = chunk_layers(mesh, layers);
+  if (counts.empty()) return balance_blocks(seconds(), mesh.pipe * mesh.interleave);
+  std::vector<int64_t> first{0};
+  for (int64_t count : counts) first.push_back(first.back() + count);
+  return first;
+}
+
 CompiledPipeline compile_pipeline(const ResolvedRun& run, const Platform& platform, const PassObserver& observer) {
   auto [out, graph] = begin_pipeline(run, platform, observer);
   const RunConfig& asked = run.asked;
   ChunkCompiler compiler(run, platform, graph);
-  int64_t chunks = out.schedule.chunks;
-  out.first_block = balance_blocks(seconds_of_blocks(compiler, asked.model.layers), chunks);
+  int64_t layers = asked.model.layers;
+  out.first_block = divide_blocks(asked.mesh, layers, [&] { return seconds_of_blocks(compiler, layers); });
   std::vector<ChunkSeconds> seconds(out.first_block.size() - 1);
   compile_stages(out, compiler, seconds, observer);
   for (CompiledStep& stage : out.stages) {

@@ -6,6 +6,7 @@
 #include "compile/compiled_step.h"
 #include "plan/pipe_timeline.h"
 
+#include <functional>
 #include <memory>
 
 namespace tokamak {
@@ -49,5 +50,9 @@ std::vector<CompiledStep> compile_pipeline_loss(const ResolvedRun& run, const Pl
 /// The first block of each of `chunks` chunks, and behind them the number of blocks, so that the one that takes longest
 /// takes as little as can be; each has one block or more.
 std::vector<int64_t> balance_blocks(const std::vector<double>& seconds_of_blocks, int64_t chunks);
+
+/// The same as mesh.chunk_layers has it; else balanced, by what `seconds` says of each block.
+std::vector<int64_t> divide_blocks(const MeshConfig& mesh, int64_t layers,
+                                   const std::function<std::vector<double>()>& seconds);
 
 }  // namespace tokamak

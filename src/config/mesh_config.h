@@ -19,6 +19,7 @@ struct MeshConfig {
   int64_t mailbox_mib = 64;
   std::string schedule = "1f1b";  // of the pipeline: one of kPipeSchedules (plan/pipe_schedule.h)
   int64_t interleave = 1;         // chunks of layers that a stage has
+  std::string chunk_layers;       // of each chunk, in order, as in "7,8,8,9"; empty: so that stages take alike
   // Equal parts of a step's sequences whose gradients are added in one order on any number of data ranks and stages; a
   // power of two. 0: on several of them as many as data ranks x micro-batches, if that is one; 1: none, sums as is
   // fastest.

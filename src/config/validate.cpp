@@ -1,4 +1,5 @@
 #include "config/validate.h"
+#include "config/chunk_layers.h"
 
 #include "base/error.h"
 #include "config/config.h"
@@ -82,6 +83,7 @@ void check_pipe(const RunConfig& config) {
                : mesh.interleave > 1 ? "use fewer chunks a stage, or another mesh.schedule"
                                      : "use mesh.pipe=1");
   }
+  chunk_layers(mesh, layers);
   int64_t tokens = config.train.batch * config.model.context;
   int64_t micro_batches = std::max<int64_t>(config.train.total_batch / tokens, 1);
   if (interleaved && mesh.slots <= 1 && micro_batches % mesh.pipe != 0)  // with slots they follow from these

@@ -72,6 +72,7 @@ void forget_shares(RunConfig& was, RunConfig& is) {
   was.mesh.pipe = is.mesh.pipe;
   was.mesh.schedule = is.mesh.schedule;
   was.mesh.interleave = is.mesh.interleave;
+  was.mesh.chunk_layers = is.mesh.chunk_layers;
 }
 
 std::string describe_rate(const RunConfig& was, const RunConfig& is, int64_t step) {

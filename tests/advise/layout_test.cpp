@@ -80,6 +80,18 @@ TEST(Layouts, TheirOptionsGiveTheSameRun) {
   }
 }
 
+TEST(Layouts, HaveTheChunksThatAreSaid) {
+  RunConfig config;
+  config.model = {.layers = 6, .heads = 6, .width = 96, .context = 64, .vocab = 100};
+  config.mesh.chunk_layers = "2,1,2,1";
+  std::vector<ParallelLayout> layouts = all_layouts(config, 4, 4, 16);
+  ASSERT_FALSE(layouts.empty());
+  for (const ParallelLayout& layout : layouts) {
+    EXPECT_EQ(layout.mesh.pipe * layout.mesh.interleave, 4) << describe(layout);
+    EXPECT_NE(options_of(layout, 64).find("--mesh.chunk_layers=2,1,2,1"), std::string::npos);
+  }
+}
+
 TEST(Layouts, OfLargeMatricesHaveBucketsForThem) {
   RunConfig config;
   config.model = {.layers = 32, .heads = 32, .width = 4096, .context = 2048, .vocab = 50257};

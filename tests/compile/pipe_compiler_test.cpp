@@ -362,6 +362,14 @@ TEST(PipelineOfKinds, HasThePipelinesStages) {
   }
 }
 
+TEST(PipeCompiler, DividesBlocksAsIsSaid) {
+  RunConfig config = tiny(6, 4);
+  config.mesh.pipe = 2;
+  EXPECT_EQ(compile_pipeline(config, target()).first_block, (std::vector<int64_t>{0, 3, 6}));
+  config.mesh.chunk_layers = "4,2";
+  EXPECT_EQ(compile_pipeline(config, target()).first_block, (std::vector<int64_t>{0, 4, 6}));
+}
+
 TEST(PipeCompiler, CountsEmbeddingAndClassifierWhenItBalances) {
   EXPECT_EQ(balance_blocks({1, 1, 1, 1, 1, 1}, 3), (std::vector<int64_t>{0, 2, 4, 6}));
   EXPECT_EQ(balance_blocks({1, 1, 1, 1, 1, 5}, 2), (std::vector<int64_t>{0, 5, 6}));

@@ -64,6 +64,24 @@ TEST(Validate, APatternOfWindowsIsOfTwoLetters) {
   EXPECT_NO_THROW(validate(config));
 }
 
+TEST(Validate, ChunksHaveAllLayers) {
+  RunConfig config;
+  config.mesh.pipe = 2;
+  auto refuses = [&](const char* said, const char* why) {
+    config.mesh.chunk_layers = said;
+    expect_user_error([&] { validate(config); }, {"[mesh.chunk_layers] expected", why});
+  };
+  refuses("7,6", "that are 12 together, as model.layers, got 2 that are 13: 7,6");
+  refuses("12", "expected 2 numbers");
+  refuses("4,4,4", "got 3 that are 12");
+  refuses("12,0", "at least 1 with commas between them, got '0'");
+  refuses("6;6", "got '6;6'");
+  config.mesh.chunk_layers = "7,5";
+  EXPECT_NO_THROW(validate(config));
+  config.mesh.pipe = 1;
+  expect_user_error([&] { validate(config); }, {"[mesh.chunk_layers] expected none without mesh.pipe > 1, got 7,5"});
+}
+
 TEST(Validate, HeadsOfAWidthOfTheirOwnNeedNotDivideIt) {
   RunConfig config;
   config.model.family = "llama";
