@@ -307,6 +307,13 @@ CompiledGraph compile_evaluation(const ResolvedRun& run, const Platform& platfor
   return compile_forward(std::move(graph), context_of(run, platform));
 }
 
+CompiledGraph compile_scores(const ResolvedRun& run, const Platform& platform, int64_t rows, int64_t length) {
+  TOKAMAK_CHECK(run.stages() == 1, "scores of a pipeline of {} stages", run.stages());
+  PassContext context = context_of(run, platform);
+  context.own_inputs = false;
+  return compile_forward(score_graph(run.asked.model, rows, length), context);
+}
+
 CompiledGraph compile_inference(Graph graph, const ResolvedRun& run, const Platform& platform) {
   return compile_forward(std::move(graph), context_of(run, platform));
 }

@@ -36,6 +36,10 @@ CompiledGraph compile_program(Graph graph, const PassContext& context, PassStage
 /// The loss of a batch without dropout; with slots, of one slot on each data rank.
 CompiledGraph compile_evaluation(const ResolvedRun& run, const Platform& platform);
 
+/// What the model says of each token of (rows, length) (model/model.h): on a mesh every rank has a share of the rows,
+/// and all get the whole results. Not for pipelines.
+CompiledGraph compile_scores(const ResolvedRun& run, const Platform& platform, int64_t rows, int64_t length);
+
 /// Inference graphs through the same passes (precision, fusion, padding).
 CompiledGraph compile_inference(Graph graph, const ResolvedRun& run, const Platform& platform);
 

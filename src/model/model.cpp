@@ -58,6 +58,16 @@ Graph eval_graph(const ModelConfig& model, int64_t B, int64_t T, bool mask_docum
   return forward_graph("eval", at_rest(model), B, T, mask_documents, show_blocks);
 }
 
+Graph score_graph(const ModelConfig& model, int64_t B, int64_t T) {
+  Graph graph("score");
+  GraphBuilder g(graph);
+  LossInputs in{.show_scores = true};
+  in.tokens = g.input("tokens", {DType::kI32, {B, T}});
+  in.targets = g.input("targets", {DType::kI32, {B, T}});
+  family_of(model).loss(g, at_rest(model), in);
+  return graph;
+}
+
 Graph prefill_graph(const ModelConfig& model, int64_t B, int64_t t, DType cache) {
   Graph graph("prefill");
   GraphBuilder g(graph);

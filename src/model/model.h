@@ -42,6 +42,7 @@ struct LossInputs {
   PackedDocuments documents;        // only with data.mask_documents
   ValueId window_share = kNoValue;  // f32[]: what windows are of their length; only with model.warms_windows()
   bool show_blocks = false;         // what each block gives becomes a result, block_result(0) and so on
+  bool show_scores = false;         // what it says of each token becomes results: kTokenLosses, kTokenChoices
 };
 
 /// The next t tokens of each row of a batch, and where they stand.
@@ -98,6 +99,10 @@ Graph forward_graph(std::string name, const ModelConfig& model, int64_t B, int64
                     bool show_blocks = false);
 /// The same without dropout and with whole windows, to evaluate.
 Graph eval_graph(const ModelConfig& model, int64_t B, int64_t T, bool mask_documents = false, bool show_blocks = false);
+/// What it says of each token of (B, T), as results f32 (B*T): the loss of the target, 0 where that is negative, and
+/// the token that it finds likeliest. Inputs tokens and targets (B, T).
+Graph score_graph(const ModelConfig& model, int64_t B, int64_t T);
+inline constexpr const char *kTokenLosses = "losses", *kTokenChoices = "choices";
 /// To generate: takes the next t tokens of each row into the caches. Inputs tokens (B, t), positions (B, t), start (B).
 Graph prefill_graph(const ModelConfig& model, int64_t B, int64_t t, DType cache);
 /// A token more of each row, chosen by sample_token (ops/sample_token.h): inputs seeds (B, 2), settings (3); states

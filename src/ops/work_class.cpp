@@ -1,6 +1,7 @@
 #include "ops/work_class.h"
 
 #include "graph/op_def.h"
+#include "ops/argmax.h"
 #include "ops/attention.h"
 #include "ops/attention_decode.h"
 #include "ops/collective.h"
@@ -25,7 +26,8 @@ bool reduces(const Node& node) {
   if (node.body) return std::any_of(node.body->nodes().begin(), node.body->nodes().end(), reduces);
   return node.op->fusion == Fusion::kReduction ||
          is_one_of(node, op::softmax, op::softmax_grad, op::layer_norm, op::layer_norm_grad, op::layer_norm_grad_params,
-                   op::rms_norm, op::rms_norm_grad, op::rms_norm_grad_gain, op::cross_entropy, op::cross_entropy_grad);
+                   op::rms_norm, op::rms_norm_grad, op::rms_norm_grad_gain, op::cross_entropy, op::cross_entropy_grad,
+                   op::argmax);
 }
 
 }  // namespace

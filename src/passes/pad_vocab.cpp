@@ -1,6 +1,7 @@
 #include "passes/pad_vocab.h"
 
 #include "graph/rewriter.h"
+#include "ops/argmax.h"
 #include "ops/cross_entropy.h"
 #include "ops/embedding.h"
 #include "ops/matmul.h"
@@ -20,13 +21,21 @@ struct Finder {
 
   const Node& user(ValueId value, size_t i) const { return graph.nodes()[size_t(users[size_t(value)][i])]; }
 
-  // The logits end in one cross_entropy over all their columns, with nothing but reshapes of the rows before it.
+  // The logits end in one cross_entropy over all their columns, with nothing but reshapes of the rows before it; beside
+  // it argmax may look at the same columns.
   bool only_for_loss(ValueId logits, int64_t classes) const {
-    if (escaping[size_t(logits)] || users[size_t(logits)].size() != 1 || graph.shape(logits).back() != classes)
-      return false;
-    const Node& next = user(logits, 0);
-    if (next.op == &op::reshape) return only_for_loss(next.outputs[0], classes);
-    return next.op == &op::cross_entropy && next.attrs.get_int("classes") == classes;
+    const auto& readers = users[size_t(logits)];
+    if (escaping[size_t(logits)] || readers.empty() || graph.shape(logits).back() != classes) return false;
+    if (const Node& next = user(logits, 0); next.op == &op::reshape && readers.size() == 1)
+      return only_for_loss(next.outputs[0], classes);
+    int64_t losses = 0;
+    for (size_t i = 0; i < readers.size(); ++i) {
+      const Node& next = user(logits, i);
+      bool is_loss = next.op == &op::cross_entropy;
+      losses += is_loss;
+      if ((!is_loss && next.op != &op::argmax) || next.attrs.get_int("classes") != classes) return false;
+    }
+    return losses == 1;
   }
 
   // The matmul that makes logits with this weight, when the weight can be padded; else null.

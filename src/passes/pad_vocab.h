@@ -2,7 +2,8 @@
 //
 // The head's weight (V, C) gets target.vocab_multiple * n >= V rows; `classes` of cross_entropy stays V, so that the
 // new columns of the logits count as minus infinity: loss and gradients are unchanged, gradients of the new rows are 0.
-// Fires for a parameter that only this matmul and embeddings read, when nothing but the loss sees the logits.
+// Fires for a parameter that only this matmul and embeddings read, when nothing but the loss (and an argmax beside it)
+// sees the logits.
 //
 //   %w : f32[50257,768]                                    %w : f32[50304,768]
 //   %l = matmul(%x, %w) {trans_b=true} : f32[8,50257]  ->  %l = matmul(%x, %w) {trans_b=true} : f32[8,50304]

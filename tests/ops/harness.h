@@ -54,6 +54,7 @@ void PrintTo(const OpCase& c, std::ostream* out);
 
 std::vector<OpCase> adamw_cases();
 std::vector<OpCase> adamw8bit_cases();
+std::vector<OpCase> argmax_cases();
 std::vector<OpCase> attention_cases();
 std::vector<OpCase> attention_decode_cases();
 std::vector<OpCase> classifier_cases();

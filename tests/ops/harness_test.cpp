@@ -252,12 +252,31 @@ void PrintTo(const OpCase& c, std::ostream* out) { *out << c.op->name << " " << 
 
 std::vector<OpCase> all_cases() {
   std::vector<OpCase> all;
-  for (auto family :
-       {adamw_cases,      adamw8bit_cases,         attention_cases,     attention_decode_cases, classifier_cases,
-        collective_cases, context_attention_cases, cross_entropy_cases, dropout_cases,          embedding_cases,
-        first_rows_cases, generate_cases,          group_cases,         matmul_cases,           movement_cases,
-        multi_add_cases,  multi_cast_cases,        norm_cases,          pointwise_cases,        redistribute_cases,
-        reduce_cases,     rms_norm_cases,          rotary_cases,        sample_token_cases})
+  for (auto family : {adamw_cases,
+                      adamw8bit_cases,
+                      argmax_cases,
+                      attention_cases,
+                      attention_decode_cases,
+                      classifier_cases,
+                      collective_cases,
+                      context_attention_cases,
+                      cross_entropy_cases,
+                      dropout_cases,
+                      embedding_cases,
+                      first_rows_cases,
+                      generate_cases,
+                      group_cases,
+                      matmul_cases,
+                      movement_cases,
+                      multi_add_cases,
+                      multi_cast_cases,
+                      norm_cases,
+                      pointwise_cases,
+                      redistribute_cases,
+                      reduce_cases,
+                      rms_norm_cases,
+                      rotary_cases,
+                      sample_token_cases})
     for (OpCase& c : family()) all.push_back(std::move(c));
   return all;
 }

@@ -47,6 +47,13 @@ TEST(PadVocab, PadsTheWeightAndNotTheClasses) {
   })"));
 }
 
+TEST(PadVocab, ArgmaxMayLookAtTheSameColumns) {
+  Graph whole = parse(model("%9 = argmax(%5) {classes=5} : f32[6]  result choice = %9"));
+  EXPECT_TRUE(pad_vocab(whole, to_multiple_of(8)));
+  Graph fewer = parse(model("%9 = argmax(%5) {classes=4} : f32[6]  result choice = %9"));
+  EXPECT_FALSE(pad_vocab(fewer, to_multiple_of(8)));
+}
+
 // The gradient with respect to the weight, as a second result.
 Graph with_gradient(Graph graph) {
   GraphBuilder g(graph);
