@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 PURE = "base config graph ops cost model autodiff passes plan compile advise".split()
-RUNNING = "backend exec data tune checkpoint run ladder profile pages".split()
+RUNNING = "backend exec data tune checkpoint evaluate run ladder profile pages".split()
 LAYERS = PURE + RUNNING
 # Bans beyond the order: backends only obey, and data knows nothing of graphs.
 BANS = {
