@@ -56,7 +56,11 @@ void visit(FieldList& v, PrepareArguments& c) {
   v("token_type", o.sources.token_type, "type of tokens in files that do not say", one_of({"uint16", "uint32"}));
   v("separator", o.sources.separator, "a marker such as <|endoftext|> between documents of one text file");
   v("members", o.sources.members, "which members of archives are documents, as patterns of their names");
-  v("val_fraction", o.val_fraction, "part of the tokens that goes to validation, from the end", from_up_to(0, 1));
+  v("val_fraction", o.val_fraction, "part of the tokens that goes to validation", from_up_to(0, 1));
+  v("val_split", o.val_split,
+    "which part: documents drawn from all files, or the end; auto: drawn where that is 32 or more",
+    one_of({"auto", "drawn", "end"}));
+  v("val_seed", o.val_seed, "of what is drawn", at_least(0));
   v("shard_tokens", o.shard_tokens, "tokens in one shard at most", at_least(1));
   v("threads", c.threads, "threads that encode; 0: all cores", between(0, 1024));
 }

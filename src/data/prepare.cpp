@@ -15,6 +15,7 @@
 #include "data/conversation.h"
 #include "data/hugging_face_vocabulary.h"
 #include "data/passed_over.h"
+#include "data/prepare_cut.h"
 #include "data/prepare_encoder.h"
 #include "data/prepare_folder.h"
 #include "data/prepare_journal.h"
@@ -185,6 +186,8 @@ void Preparation::make_plan() {
                    {"--chat", options_.chat},
                    {"--skip-bad", options_.skip_bad ? "true" : "false"},
                    {"--val-fraction", number(options_.val_fraction)},
+                   {"--val-split", options_.val_split},
+                   {"--val-seed", number(options_.val_seed)},
                    {"--shard-tokens", number(options_.shard_tokens)},
                    {"the size of batches", number(options_.batch_bytes)}};
   if (tokenizer_) {
@@ -332,18 +335,11 @@ TokenShardIndex Preparation::cut(PrepareShards& shards) {
   index.vocab_size = tokenizer_->vocab_size();
   index.end_of_text = tokenizer_->end_of_text();
   index.tokenizer = journal_.tokenizer;
-  int64_t split = split_point(shards.tokens(), shards.documents(), options_.val_fraction);
   journal_ = shards.journal();
-  journal_.moves = cut_splits(folder_->path(), shards, split, options_.shard_tokens, index, [&] {
+  journal_.moves = cut_validation(folder_->path(), shards, options_, plan_.inputs, index, [&] {
     hooks_.progress({"cutting off the validation split", 0, 0});
     stop_if_wanted();
   });
-  std::span<const int64_t> begins = shards.files();
-  for (size_t i = 0; i < begins.size(); ++i) {
-    int64_t end = i + 1 < begins.size() ? begins[i + 1] : shards.tokens();
-    if (begins[i] < std::min(end, split)) index.train.sources.push_back(plan_.inputs[i].file);
-    if (std::max(begins[i], split) < end) index.val.sources.push_back(plan_.inputs[i].file);
-  }
   for (const FileChecksum& file : journal_.tokenizer)
     journal_.moves.push_back({fs::path(unfinished::kTokenizer) / file.file, file.file, file.checksum});
   write_token_shard_index(index, folder_->path());

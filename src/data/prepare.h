@@ -28,8 +28,10 @@ struct PrepareOptions {
   int64_t vocab_bytes = int64_t(1) << 30;  // of text that it is trained on, from the beginnings of all files; 0: all
   int64_t vocab_words = int64_t(8) << 20;  // different words that are counted for it; the rarest are forgotten
   double val_fraction = 0.05;              // of all tokens, at least 0 and below 1
-  int64_t shard_tokens = 100'000'000;      // tokens in one shard at most
-  int threads = 0;                         // 0: all cores
+  std::string val_split = "auto";      // where they are from: end, drawn; auto: drawn where that gives enough pieces
+  int64_t val_seed = 1337;             // of what is drawn
+  int64_t shard_tokens = 100'000'000;  // tokens in one shard at most
+  int threads = 0;                     // 0: all cores
   int64_t batch_bytes = int64_t(1) << 20;  // of documents that a thread works on at a time
 };
 
@@ -50,8 +52,9 @@ struct PrepareHooks {
 
 /// Reads the documents, trains a tokenizer if none is given, and writes train_*.bin, val_*.bin, the tokenizer's files
 /// and index.json, which it returns. Documents are separated by <|endoftext|>; documents of tokens are copied, and are
-/// not separated twice. Validation gets the last `val_fraction` of the tokens, beginning at the document border nearest
-/// to it, or inside a document if none is near.
+/// not separated twice. Validation gets `val_fraction` of the tokens: documents, and pieces of long ones, that are
+/// drawn from all of them (data/prepare_draw.h), or the last ones, beginning at the document border nearest to that, or
+/// inside a document if none is near.
 ///
 /// Everything grows in the folder kUnfinishedFolder, and a data set that was in the output folder stays usable until it
 /// is replaced, at the very end. When it is interrupted, in whatever way, the same call goes on after the last complete

@@ -19,6 +19,45 @@ int64_t count_before(std::span<const int64_t> ascending, int64_t end) {
   return std::lower_bound(ascending.begin(), ascending.end(), end) - ascending.begin();
 }
 
+/// Tokens to the shards of one split, of which it is known how many there will be.
+class SplitWriter {
+ public:
+  SplitWriter(fs::path folder, const char* name, int64_t tokens, int64_t shard_tokens, int token_bytes, bool marked)
+      : folder_(std::move(folder)), name_(name), left_(tokens), shard_tokens_(shard_tokens), token_bytes_(token_bytes),
+        marked_(marked) {}
+
+  void append(std::span<const int32_t> ids, SplitIndex& to, std::vector<PrepareJournal::Move>& moves) {
+    while (!ids.empty()) {
+      if (!writer_) {
+        in_shard_ = std::min(left_, shard_tokens_);
+        writer_.emplace(folder_ / shard_name(name_, to.shards.size()), in_shard_, token_bytes_, marked_);
+      }
+      auto taken = ids.first(std::min(ids.size(), size_t(in_shard_)));
+      writer_->append(taken);
+      in_shard_ -= int64_t(taken.size());
+      left_ -= int64_t(taken.size());
+      ids = ids.subspan(taken.size());
+      if (in_shard_ == 0) close(to, moves);
+    }
+  }
+
+ private:
+  void close(SplitIndex& to, std::vector<PrepareJournal::Move>& moves) {
+    to.shards.push_back(writer_->finish());
+    writer_->commit();
+    writer_.reset();
+    moves.push_back({to.shards.back().file, to.shards.back().file, to.shards.back().checksum});
+  }
+
+  fs::path folder_;
+  const char* name_;
+  int64_t left_, shard_tokens_;
+  int token_bytes_;
+  bool marked_;
+  std::optional<TokenShardWriter> writer_;
+  int64_t in_shard_ = 0;  // that are still to come in this one
+};
+
 }  // namespace
 
 PrepareShards::PrepareShards(fs::path folder, PrepareJournal journal, const Tokenizer& tokenizer, int64_t shard_tokens,
@@ -122,6 +161,31 @@ std::vector<PrepareJournal::Move> cut_splits(const fs::path& folder, PrepareShar
   index.train.text_bytes = journal.text_bytes - index.val.text_bytes;
   index.train.documents = count_before(shards.documents(), split);
   index.val.documents = int64_t(shards.documents().size()) - index.train.documents;
+  return moves;
+}
+
+std::vector<PrepareJournal::Move> cut_drawn(const fs::path& folder, PrepareShards& shards, const ValidationDraw& draw,
+                                            int64_t shard_tokens, TokenShardIndex& index,
+                                            const std::function<void()>& pause) {
+  int64_t val_tokens = 0;
+  draw.for_each([&](const DrawnRun& run) { val_tokens += run.is_val ? run.end - run.begin : 0; });
+  TokenStream tokens(folder, {.shards = shards.journal().shards});
+  int token_bytes = shard_token_bytes(index.vocab_size, shards.marked());
+  SplitWriter train(folder, "train", tokens.size() - val_tokens, shard_tokens, token_bytes, shards.marked());
+  SplitWriter val(folder, "val", val_tokens, shard_tokens, token_bytes, shards.marked());
+  std::vector<PrepareJournal::Move> moves;
+  std::vector<int32_t> ids;
+  draw.for_each([&](const DrawnRun& run) {
+    SplitIndex& to = run.is_val ? index.val : index.train;
+    to.documents += run.documents;
+    for (int64_t begin = run.begin; begin < run.end; begin += int64_t(ids.size())) {
+      ids.resize(size_t(std::min(kPartTokens, run.end - begin)));
+      tokens.read(begin, ids);
+      (run.is_val ? val : train).append(ids, to, moves);
+      to.text_bytes += shards.text_bytes(ids);
+      pause();
+    }
+  });
   return moves;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "data/int64_log.h"
+#include "data/prepare_draw.h"
 #include "data/prepare_journal.h"
 #include "data/token_shard_index.h"
 #include "data/tokenizer.h"
@@ -62,5 +63,10 @@ class PrepareShards {
 std::vector<PrepareJournal::Move> cut_splits(const std::filesystem::path& folder, PrepareShards& shards, int64_t split,
                                              int64_t shard_tokens, TokenShardIndex& index,
                                              const std::function<void()>& pause);
+
+/// The same where documents are drawn: all tokens are written once more, each behind those before it of its split.
+std::vector<PrepareJournal::Move> cut_drawn(const std::filesystem::path& folder, PrepareShards& shards,
+                                            const ValidationDraw& draw, int64_t shard_tokens, TokenShardIndex& index,
+                                            const std::function<void()>& pause);
 
 }  // namespace tokamak
