@@ -73,7 +73,8 @@ class Console : public TrainObserver {
   }
 
   void step(const StepMetrics& metrics, int64_t total_steps, double eta_seconds) override {
-    line(format_step_line(metrics, total_steps, eta_seconds));
+    size_t width = terminal_ ? size_t(std::max(terminal_width(), 80)) : kAnyWidth;
+    line(format_step_line(metrics, total_steps, eta_seconds, width));
   }
 
   void progress(int64_t step, int64_t total_steps, double eta_seconds) override {

@@ -154,6 +154,8 @@ std::string format_metrics(const StepMetrics& m) {
                          {"wall_seconds", m.wall_seconds}};
   if (!m.applied) object["applied"] = false;
   if (m.val_loss) object["val_loss"] = *m.val_loss;
+  for (const TaskMetric& metric : m.tasks) object["tasks"][metric.task][metric.name] = metric.value;
+  if (m.memory_mib) object["memory_mib"] = std::round(*m.memory_mib * 10) / 10;
   if (m.loss_scale) object["loss_scale"] = *m.loss_scale;
   if (m.skipped) object["skipped"] = *m.skipped;
   if (m.digest) object["digest"] = fmt::format("{:016x}", *m.digest);

@@ -13,6 +13,12 @@
 
 namespace tokamak {
 
+/// A number that a task gave after a step (evaluate/task.h).
+struct TaskMetric {
+  std::string task, name;
+  double value = 0;
+};
+
 /// What is known of one optimizer step.
 struct StepMetrics {
   int64_t step = 0;  // steps done, this one included
@@ -28,6 +34,8 @@ struct StepMetrics {
   double wall_seconds = 0;           // since the epoch
   int64_t steps = 1;                 // whose means these are; the line in the file is always of one
   std::optional<double> val_loss;    // when this step was evaluated
+  std::vector<TaskMetric> tasks;     // when it was asked train.tasks
+  std::optional<double> memory_mib;  // of the process; about once a second
   std::optional<double> loss_scale;  // with fp16: what the loss was multiplied by,
   std::optional<int64_t> skipped;    // and how many steps were skipped so far for an overflow
   std::optional<uint64_t> digest;    // of loss, grad_norm and the parameters after the step, every train.digest_every

@@ -71,6 +71,12 @@ void require_unlocked(const fs::path& run) {
 RunConfig as_kept(RunConfig config) {
   for (std::vector<std::string>* paths : {&config.data.path, &config.data.val_path})
     for (std::string& path : *paths) make_absolute(path);
+  for (std::string& task : config.train.tasks) {  // KIND:FILE
+    std::string file = task.substr(std::min(task.find(':'), task.size() - 1) + 1);
+    task.resize(task.size() - file.size());
+    make_absolute(file);
+    task += file;
+  }
   make_absolute(config.data.tokenizer);
   make_absolute(config.model.from);
   make_absolute(config.train.out);

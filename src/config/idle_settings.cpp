@@ -41,6 +41,7 @@ std::string other_rule(const Situation& s) {
 }
 std::string learns_nothing(const Situation&) { return "optimizer.lr is 0: no parameter changes"; }
 std::string never_validates(const Situation&) { return "nothing is validated (train.eval_every = 0)"; }
+std::string never_asks(const Situation&) { return "there are no tasks (train.tasks)"; }
 std::string never_samples(const Situation&) { return "no sample is written in this run (train.sample_every)"; }
 std::string is_prepared(const Situation&) { return "all data was made by `tokamak prepare`, which says it"; }
 std::string other_precision(const Situation& s) {
@@ -69,6 +70,7 @@ bool is_frozen(const Situation& s) { return s.optimizer().lr == 0; }
 bool only_warms_up(const Situation& s) { return s.only_warms_up(); }
 bool is_not_fp16(const Situation& s) { return s.run.compile.precision != Precision::kFp16; }
 bool no_validation(const Situation& s) { return s.run.train.eval_every == 0; }
+bool no_tasks(const Situation& s) { return s.run.train.tasks.empty(); }
 // Steps that are saved on the way, and the last.
 bool keeps_no_multiple(const Situation& s) {
   const TrainConfig& train = s.run.train;
@@ -123,6 +125,11 @@ constexpr IdleRule kRules[] = {
 
     {"train.eval_every", Of::kRun, [](const Situation& s) { return s.run.train.eval_every > s.steps(); }, ends_with_it},
     {"train.eval_batches", Of::kRun, no_validation, never_validates},
+    {"train.tasks_every", Of::kRun, no_tasks, never_asks},
+    {"train.tasks_every", Of::kRun, [](const Situation& s) { return s.run.train.tasks_every > s.steps(); },
+     ends_with_it},
+    {"train.tasks_limit", Of::kRun, no_tasks, never_asks},
+    {"train.tasks_cut_contexts", Of::kRun, no_tasks, never_asks},
     {"train.min_improvement", Of::kRun, [](const Situation& s) { return s.run.train.patience == 0; },
      [](const Situation&) -> std::string { return "training does not end early (train.patience = 0)"; }},
     {"train.sample_every", Of::kRun, [](const Situation& s) { return s.run.train.sample_every > s.steps(); },

@@ -19,8 +19,12 @@ struct TrainConfig {
   int64_t seed = 1337;
   int64_t eval_every = 250;  // steps; 0: never
   int64_t eval_batches = 20;
-  int64_t patience = 0;        // evaluations without an improvement, after which training ends; 0: it does not
-  double min_improvement = 0;  // nats
+  std::vector<std::string> tasks;   // KIND:FILE; see evaluate/task.h
+  int64_t tasks_every = 0;          // steps; 0: only at the end
+  int64_t tasks_limit = 0;          // questions of each; 0: all
+  bool tasks_cut_contexts = false;  // where they are too long; else they are refused
+  int64_t patience = 0;             // evaluations without an improvement, after which training ends; 0: it does not
+  double min_improvement = 0;       // nats
   int64_t sample_every = 0;
   int64_t sample_tokens = 128;
   int64_t checkpoint_every = 250;
@@ -28,6 +32,7 @@ struct TrainConfig {
   int64_t keep_every = 0;  // steps, whose multiples are kept, too; 0: none
   bool keep_best = false;
   int64_t log_every = 1;
+  bool tensorboard = false;   // event files beside metrics.jsonl
   int64_t digest_every = 0;   // steps; 0: never
   int64_t verify_every = 0;   // steps, of which slots are computed again by other ranks (run/slot_check.h); 0: none
   int64_t grace_seconds = 0;  // from a request to stop to a kill; 0: not known

@@ -120,6 +120,10 @@ void visit(FieldList& v, TrainConfig& c) {
   v("eval_every", c.eval_every, "steps between validations; 0: never", at_least(0));
   v("eval_batches", c.eval_batches,
     "micro-batches of a validation; with mesh.slots: as many times the sequences of a step", at_least(1));
+  v("tasks", c.tasks, "benchmarks of the model in training, each as KIND:FILE; docs/evaluation.md has the kinds");
+  v("tasks_every", c.tasks_every, "steps between them; 0: only at the end", at_least(0));
+  v("tasks_limit", c.tasks_limit, "questions from the beginning of each task; 0: all", at_least(0));
+  v("tasks_cut_contexts", c.tasks_cut_contexts, "a question that is too long loses its beginning; else it is an error");
   v("patience", c.patience, "validations without a lower loss after which training ends early; 0: never", at_least(0));
   v("min_improvement", c.min_improvement, "with train.patience: how much lower a loss has to be, in nats",
     between(0, 1e6));
@@ -131,6 +135,7 @@ void visit(FieldList& v, TrainConfig& c) {
   v("keep_every", c.keep_every, "checkpoints of steps that are multiples of this are kept, too; 0: none", at_least(0));
   v("keep_best", c.keep_best, "keep the checkpoint with the lowest validation loss, too, and call it checkpoints/best");
   v("log_every", c.log_every, "steps between lines of the log", at_least(1));
+  v("tensorboard", c.tensorboard, "also write event files for TensorBoard, into the folder tensorboard of the run");
   v("digest_every", c.digest_every, "steps between digests of loss, norm and parameters in metrics.jsonl; 0: never",
     at_least(0));
   v("verify_every", c.verify_every, "steps between those whose slots other data ranks compute again; 0: never",

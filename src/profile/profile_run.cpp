@@ -54,6 +54,7 @@ const Plan& largest_plan(const Session& session) {
 // Of training, only its steps.
 RunConfig steps_alone(RunConfig config, const FoundCheckpoint* found) {
   config.train.eval_every = config.train.sample_every = 0;
+  config.train.tasks.clear();
   return found ? going_on(config, *found) : config;
 }
 

@@ -7,6 +7,7 @@
 #include "config/config.h"
 #include "config/json.h"
 #include "data/data_tokenizer.h"
+#include "evaluate/task.h"
 #include "model/model.h"
 #include "passes/pass.h"
 #include "run/run_changes.h"
@@ -21,6 +22,7 @@ void check_names(const RunConfig& config) {
   family_of(config.model);
   check_groups(config);
   check_disabled_names(config.compile.disable_passes);
+  parse_tasks(config.train.tasks);
 }
 
 }  // namespace

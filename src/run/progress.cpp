@@ -12,7 +12,6 @@ namespace tokamak {
 namespace {
 
 constexpr int kMinBar = 10;  // columns, brackets included
-constexpr size_t kLineWidth = 80;
 
 std::string format_ms(double ms) {
   if (ms >= 10'000) return fmt::format("{:.1f} s", ms / 1000);
@@ -57,7 +56,7 @@ std::string format_bar(double fraction, int width) {
 
 }  // namespace
 
-std::string format_step_line(const StepMetrics& m, int64_t total_steps, double eta_seconds) {
+std::string format_step_line(const StepMetrics& m, int64_t total_steps, double eta_seconds, size_t width) {
   std::string total = std::to_string(total_steps);
   std::vector<Part> parts = {{0, fmt::format("step {:>{}}/{}", m.step, total.size() + 1, total)},
                              {0, (m.steps > 1 ? "mean loss " : "loss ") + format_number(m.loss, 4)}};
@@ -65,14 +64,14 @@ std::string format_step_line(const StepMetrics& m, int64_t total_steps, double e
   parts.push_back({0, fmt::format("norm {}", format_number(m.grad_norm, 2))});
   if (m.loss_scale) parts.push_back({1, fmt::format("scale {:g}", *m.loss_scale)});
   if (m.skipped.value_or(0) > 0) parts.push_back({1, fmt::format("{} skipped", *m.skipped)});
-  if (m.lr > 0) parts.push_back({4, fmt::format("lr {:.1e}", m.lr)});
+  if (m.lr > 0) parts.push_back({2, fmt::format("lr {:.1e}", m.lr)});
   parts.push_back({5, format_ms(m.ms)});
   if (double share = m.data_wait_ms / m.ms; share > kShownDataWait)
     parts.push_back({1, fmt::format("data wait {:.0f}%", std::min(100 * share, 100.0))});
   parts.push_back({1, format_count(m.tokens_per_second) + " tok/s"});
-  if (m.mfu > 0) parts.push_back({3, fmt::format("{:.0f}% MFU", 100 * m.mfu)});
-  if (eta_seconds >= 0) parts.push_back({2, format_eta(eta_seconds)});
-  return join(std::move(parts), kLineWidth);
+  if (m.mfu > 0) parts.push_back({4, fmt::format("{:.0f}% MFU", 100 * m.mfu)});
+  if (eta_seconds >= 0) parts.push_back({3, format_eta(eta_seconds)});
+  return join(std::move(parts), width);
 }
 
 std::string format_outline(const RunOutline& o) {

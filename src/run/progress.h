@@ -13,11 +13,14 @@ inline constexpr double kShareOfGrace = 0.5;
 /// The share of a step's time above which waiting for data is worth a word.
 inline constexpr double kShownDataWait = 0.01;
 
-/// `step   120/1000 | loss 4.1234 | norm 0.98 | 8.0k tok/s | 71% MFU | ETA 7m32s`: at most 80 columns, for which
-/// what matters least is left out, but never losses and norm. `| val 4.2345` after the loss when the step was
+/// `step   120/1000 | loss 4.1234 | norm 0.98 | lr 5.9e-04 | 8.0k tok/s | ETA 7m32s`: at most `width` columns, for
+/// which what matters least is left out, but never losses and norm. `| val 4.2345` after the loss when the step was
 /// evaluated; `mean loss` when the metrics are means of several steps. No ETA when `eta_seconds` is negative (unknown).
 /// `| data wait 5%` after the time where that is more than kShownDataWait of it.
-std::string format_step_line(const StepMetrics& metrics, int64_t total_steps, double eta_seconds);
+std::string format_step_line(const StepMetrics& metrics, int64_t total_steps, double eta_seconds, size_t width = 80);
+
+/// A line in a file has all of it.
+inline constexpr size_t kAnyWidth = ~size_t(0);
 
 /// What is about to be trained.
 struct RunOutline {

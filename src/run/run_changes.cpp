@@ -14,9 +14,23 @@ namespace tokamak {
 namespace {
 
 // Where and how the same work is done and told; the data is compared by its content.
-constexpr std::string_view kNoChange[] = {"device",        "threads",         "model.preset",   "model.from",
-                                          "data.path",     "data.val_path",   "data.tokenizer", "data.workers",
-                                          "train.out",     "train.log_every", "train.resume",   "mesh.hang_seconds",
+constexpr std::string_view kNoChange[] = {"device",
+                                          "threads",
+                                          "model.preset",
+                                          "model.from",
+                                          "data.path",
+                                          "data.val_path",
+                                          "data.tokenizer",
+                                          "data.workers",
+                                          "train.out",
+                                          "train.log_every",
+                                          "train.resume",
+                                          "train.tasks",
+                                          "train.tasks_every",
+                                          "train.tasks_limit",
+                                          "train.tasks_cut_contexts",
+                                          "train.tensorboard",
+                                          "mesh.hang_seconds",
                                           "mesh.interface"};
 
 // What a run cannot go on without.

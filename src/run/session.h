@@ -108,6 +108,7 @@ class Session {
   /// See LossProgram::run.
   std::vector<double> evaluate(std::span<const Batch> batches);
 
+  const StepRunner& runner() const { return *runner_; }
   /// Those of compiled().programs.
   Program& program(size_t index) { return *runner_->programs()[index]; }
   const Program& program(size_t index) const { return *runner_->programs()[index]; }

@@ -1,14 +1,19 @@
 #include "run/step_reporter.h"
 
 #include "base/error.h"
+#include "base/system.h"
 #include "checkpoint/divergence.h"
 #include "config/config.h"
+#include "config/json.h"
 #include "model/utilization.h"
 #include "run/progress.h"
+
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <fstream>
 #include <span>
 
 namespace tokamak {
@@ -21,6 +26,10 @@ constexpr double kLowestLossScale = 1e-4;
 
 // Steps that were not applied, one after the other, that no run recovers from: all began from the same parameters.
 constexpr int64_t kMostSkipped = 20;
+
+std::filesystem::path samples_file(const RunConfig& config) {
+  return std::filesystem::path(config.train.out) / "samples.jsonl";
+}
 
 double wall_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -35,6 +44,8 @@ StepReporter::StepReporter(const RunConfig& config, const StepWork& work, int64_
   metrics_.emplace(std::filesystem::path(config.train.out) / "metrics.jsonl",
                    done > 0 ? std::optional(done) : std::nullopt);
   if (!metrics_->warning().empty()) observer_.message("warning: " + metrics_->warning());
+  if (config.train.tensorboard) board_.emplace(config.train.out, done, "```\n" + to_json(config) + "\n```");
+  if (done == 0) std::filesystem::remove(samples_file(config));
 }
 
 void StepReporter::report(StepMetrics metrics) {
@@ -46,7 +57,9 @@ bool StepReporter::record(StepMetrics& metrics) {
   set_rates(metrics);
   metrics.wall_seconds = wall_seconds();
   count_time(metrics);
+  add_memory(metrics);
   if (metrics_) metrics_->write(metrics);
+  if (board_) board_->write(metrics);
   if (std::string warning = skipped_warning(metrics); !warning.empty()) observer_.message(warning);
   skipped_ = metrics.applied ? 0 : skipped_ + 1;
   bool found_good = good_.add(metrics);
@@ -72,6 +85,31 @@ void StepReporter::set_rates(StepMetrics& metrics) const {
 void StepReporter::add_val_loss(StepMetrics& metrics, double loss) {
   metrics.val_loss = loss;
   if (metrics_) metrics_->write(metrics);
+  if (board_) board_->write_evaluations({.step = metrics.step, .val_loss = loss});
+}
+
+void StepReporter::add_tasks(StepMetrics& metrics, std::vector<TaskMetric> tasks) {
+  metrics.tasks = std::move(tasks);
+  if (metrics_) metrics_->write(metrics);
+  if (board_) board_->write_evaluations({.step = metrics.step, .tasks = metrics.tasks});
+}
+
+void StepReporter::add_sample(int64_t step, const std::string& text) {
+  if (!metrics_) return;
+  nlohmann::ordered_json line = {{"step", step}, {"wall_seconds", wall_seconds()}, {"text", text}};
+  std::ofstream file(samples_file(config_), std::ios::app);
+  file << line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << std::endl;
+  if (!file)
+    observer_.message("warning: the sample was not kept: " + samples_file(config_).string() + " cannot be written");
+  if (board_) board_->write_text(step, "sample", text);
+}
+
+// Reading it costs a few microseconds, which steps of small models need not pay for each time.
+void StepReporter::add_memory(StepMetrics& metrics) {
+  constexpr double kEvery = 1, kMiB = 1 << 20;
+  if (!metrics_ || metrics.wall_seconds < memory_told_ + kEvery) return;
+  memory_told_ = metrics.wall_seconds;
+  metrics.memory_mib = double(resident_bytes()) / kMiB;
 }
 
 void StepReporter::show(const StepMetrics& metrics) {

@@ -4,6 +4,7 @@
 
 #include "checkpoint/known_good.h"
 #include "model/model.h"
+#include "run/tensorboard.h"
 #include "run/train_observer.h"
 
 #include <vector>
@@ -39,6 +40,8 @@ class StepReporter {
   bool record(StepMetrics& metrics);
   /// The validation loss after a step that is recorded.
   void add_val_loss(StepMetrics& metrics, double loss);
+  /// What train.tasks gave after it.
+  void add_tasks(StepMetrics& metrics, std::vector<TaskMetric> tasks);
   /// All steps so far are recorded and on the disk, and their state is about to be saved; is saved.
   void saving() const;
   void saved(int64_t step) { good_.saved(step); }
@@ -47,6 +50,9 @@ class StepReporter {
   /// Whether the step before this start was recorded without its validation loss; and that loss.
   bool lacks_val_loss() const { return metrics_ && metrics_->can_take_val_loss(); }
   void add_missing_val_loss(double loss);
+
+  /// A text that the model wrote: a line of samples.jsonl.
+  void add_sample(int64_t step, const std::string& text);
 
   /// Tells the observer of a step that is recorded; of the means since it was last told, where they are due. In the
   /// time of those, and in what follows from it, the first step of this start counts only where it is alone.
@@ -60,14 +66,17 @@ class StepReporter {
   void set_rates(StepMetrics& metrics) const;
   StepMetrics take_means();
   void count_time(const StepMetrics& metrics);
+  void add_memory(StepMetrics& metrics);
   void require_progress(const StepMetrics& metrics) const;
 
   const RunConfig& config_;
   StepWork work_;
   TrainObserver& observer_;
   std::optional<MetricsWriter> metrics_;
+  std::optional<TensorBoardWriter> board_;  // where it is asked for
   KnownGood good_;
   std::vector<StepMetrics> unshown_;     // steps since the observer was told of means
+  double memory_told_ = 0;               // when memory was told last, in seconds
   int64_t skipped_ = 0;                  // steps up to the last that were not applied
   double average_ms_ = 0;                // of a step but the first; 0: there was none
   int64_t counted_ = 0;                  // steps of this start

@@ -38,6 +38,10 @@ class StepRunner {
   /// As Program::observe: of all that runs, transfers between stages as well.
   void observe(WorkObserver* observer);
 
+  /// What its programs take turns with, for others that do not run at the same time.
+  const std::shared_ptr<Memory>& arena() const { return arena_; }
+  int64_t arena_bytes() const { return arena_bytes_; }
+
   /// Those of the step.
   const std::vector<std::unique_ptr<Program>>& programs() const { return programs_; }
 

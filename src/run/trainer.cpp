@@ -17,6 +17,7 @@
 #include "run/step_queue.h"
 #include "run/step_reporter.h"
 #include "run/suspect_checkpoints.h"
+#include "run/train_tasks.h"
 #include "run/validation_watch.h"
 
 #include <algorithm>
@@ -47,6 +48,10 @@ class Trainer {
     if (start_.is_first)
       for (const std::string& note : start_notes(asked, start_)) observer_.message(note);
     if (train_.eval_every > 0) make_evaluator();
+    if (!train_.tasks.empty()) {
+      tasks_ = std::make_unique<TrainTasks>(session_, start_.platform, backend, ranks, data_.tokenizer());
+      for (const std::string& note : tasks_->notes()) observer_.message(note);
+    }
     done_ = load_values(start_, queue_, observer_);
     keep_files();
     begun_ = done_.step;
@@ -170,9 +175,11 @@ class Trainer {
   bool is_last_of_phase() const { return done_.step == end_; }
   bool due(int64_t every) const { return every > 0 && done_.step % every == 0; }
 
+  bool asks_tasks() const { return tasks_ && (is_last() || due(train_.tasks_every)); }
+
   bool needs_outcome() const {
-    return is_last_of_phase() || due(train_.eval_every) || due(train_.sample_every) || due(train_.checkpoint_every) ||
-           due(train_.verify_every);
+    return is_last_of_phase() || due(train_.eval_every) || asks_tasks() || due(train_.sample_every) ||
+           due(train_.checkpoint_every) || due(train_.verify_every);
   }
 
   // On the steps' thread, before each of them.
@@ -265,6 +272,7 @@ class Trainer {
         if (!loss) return saver_->save(done_), false;
         judge(*loss);
       }
+      if (asks_tasks() && !ask_tasks(newest)) return saver_->save(done_), false;
       if (due(train_.sample_every) && !any_of(ranks_, stop_())) sample();
     } catch (...) {
       saver_->save(done_);
@@ -293,7 +301,10 @@ class Trainer {
 
   void sample() {
     auto in = enter(progress_of(ranks_), RankPhase::kSample);
-    if (std::optional<std::string> text = samples_.write(queue_, data_, stop_)) observer_.sample(done_.step, *text);
+    std::optional<std::string> text = samples_.write(queue_, data_, stop_);
+    if (!text) return;
+    observer_.sample(done_.step, *text);
+    reporter_->add_sample(done_.step, *text);
   }
 
   // What the validation loss of the newest step means for its checkpoint, and for the steps to come.
@@ -327,6 +338,17 @@ class Trainer {
     report(queue_.take_last());
     if (recorded_step_ == 0) return;
     saver_->rescue(recorded_step_ == done_.step ? done_ : before_.at(recorded_step_), recent_, cause);
+  }
+
+  // False: a request to stop came first.
+  bool ask_tasks(StepMetrics& newest) {
+    auto in = enter(progress_of(ranks_), RankPhase::kEvaluation);
+    std::optional<std::vector<TaskResult>> results;
+    queue_.run([&] { results = tasks_->ask([&] { return any_of(ranks_, stop_()); }); });
+    if (!results) return false;
+    reporter_->add_tasks(newest, metrics_of(*results));
+    for (const TaskResult& result : *results) observer_.message(describe(result, done_.step));
+    return true;
   }
 
   // The validation loss. Nothing when a request to stop came meanwhile: then the next start evaluates the step.
@@ -366,6 +388,7 @@ class Trainer {
   StepWatcher* watcher_;    // null: nobody
   RunSamples samples_;
   std::unique_ptr<Evaluator> evaluator_;  // null: nothing is validated
+  std::unique_ptr<TrainTasks> tasks_;     // null: there are none
   std::unique_ptr<StepReporter> reporter_;
   RunEvents events_;
   std::unique_ptr<RunSaver> saver_;

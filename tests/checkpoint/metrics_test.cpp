@@ -44,6 +44,15 @@ TEST(Metrics, OneObjectALine) {
   EXPECT_EQ(json::parse(format_metrics(metrics))["val_loss"], 4.75);
 }
 
+TEST(Metrics, NumbersOfTasksAndMemory) {
+  StepMetrics metrics = metrics_of(3);
+  metrics.tasks = {{"hellaswag", "accuracy", 0.25}, {"hellaswag", "centred", 0}, {"book", "bits_per_byte", 1.5}};
+  metrics.memory_mib = 12.34;
+  json parsed = json::parse(format_metrics(metrics));
+  EXPECT_EQ(parsed["tasks"].dump(), R"({"book":{"bits_per_byte":1.5},"hellaswag":{"accuracy":0.25,"centred":0.0}})");
+  EXPECT_EQ(parsed["memory_mib"], 12.3);
+}
+
 TEST(Metrics, LossScaleAndSkippedStepsOfFp16) {
   StepMetrics metrics = metrics_of(3);
   metrics.loss_scale = 65536;

@@ -27,7 +27,12 @@ const StepMetrics kMetrics = {.step = 120,
 
 TEST(StepLine, SaysWhatFits) {
   EXPECT_EQ(format_step_line(kMetrics, 1000, 452),
-            "step   120/1000 | loss 4.1234 | norm 0.98 | 8.0k tok/s | 71% MFU | ETA 7m32s");
+            "step   120/1000 | loss 4.1234 | norm 0.98 | lr 5.9e-04 | 8.0k tok/s | ETA 7m32s");
+}
+
+TEST(StepLine, HasEverythingInAFile) {
+  EXPECT_EQ(format_step_line(kMetrics, 1000, 452, kAnyWidth),
+            "step   120/1000 | loss 4.1234 | norm 0.98 | lr 5.9e-04 | 512 ms | 8.0k tok/s | 71% MFU | ETA 7m32s");
 }
 
 TEST(StepLine, HasAtMost80Columns) {
@@ -51,7 +56,7 @@ TEST(StepLine, KeepsNormAndDataWaitOfMeans) {
   metrics.step = 12'345;
   metrics.steps = 25;
   EXPECT_EQ(format_step_line(metrics, 100'000, 452),
-            "step   12345/100000 | mean loss 4.1234 | norm 0.98 | 8.0k tok/s | ETA 7m32s");
+            "step   12345/100000 | mean loss 4.1234 | norm 0.98 | lr 5.9e-04 | 8.0k tok/s");
   metrics.data_wait_ms = 100;
   EXPECT_EQ(format_step_line(metrics, 100'000, 452),
             "step   12345/100000 | mean loss 4.1234 | norm 0.98 | data wait 20% | 8.0k tok/s");
@@ -117,7 +122,7 @@ TEST(StepLine, StepsStandInAColumn) {
 TEST(StepLine, WhatIsUnknownIsLeftOut) {
   StepMetrics metrics = kMetrics;
   metrics.mfu = 0;
-  EXPECT_TRUE(format_step_line(metrics, 1000, -1).ends_with("| 512 ms | 8.0k tok/s"));
+  EXPECT_TRUE(format_step_line(metrics, 1000, -1).ends_with("| lr 5.9e-04 | 512 ms | 8.0k tok/s"));
 }
 
 TEST(StepLine, TellsTheLearningRateRatherThanTheTime) {

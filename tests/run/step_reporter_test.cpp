@@ -69,6 +69,40 @@ TEST_F(Reporter, WritesEveryStepAndShowsSome) {
   EXPECT_EQ(listener_.steps[1].step, 5) << "it was evaluated";
 }
 
+TEST_F(Reporter, CompletesTheLineOfAStepWithTasks) {
+  StepMetrics metrics{.step = 1, .loss = 3, .ms = 1};
+  reporter_->record(metrics);
+  reporter_->add_val_loss(metrics, 4);
+  reporter_->add_tasks(metrics, {{"hellaswag", "accuracy", 0.25}});
+  std::string text = file();
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1);
+  EXPECT_NE(text.find("\"val_loss\":4.0,\"tasks\":{\"hellaswag\":{\"accuracy\":0.25}}"), std::string::npos) << text;
+  EXPECT_NE(text.find("\"memory_mib\":"), std::string::npos) << "of the first step of a second";
+}
+
+TEST_F(Reporter, KeepsSamples) {
+  reporter_->add_sample(2, "a \"text\"\n\xff");
+  reporter_->add_sample(4, "more");
+  std::string text = read_file(folder_ / "samples.jsonl");
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2) << text;
+  EXPECT_NE(text.find("\"text\":\"a \\\"text\\\"\\n"), std::string::npos) << text;
+  StepReporter going_on(config_, StepWork{.tokens = 1}, 4, listener_);
+  EXPECT_EQ(read_file(folder_ / "samples.jsonl"), text);
+  StepReporter anew(config_, StepWork{.tokens = 1}, 0, listener_);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "samples.jsonl"));
+}
+
+TEST_F(Reporter, WritesForTensorBoardWhereThatIsAskedFor) {
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "tensorboard"));
+  config_.train.tensorboard = true;
+  StepReporter reporter(config_, StepWork{.tokens = 500}, 0, listener_);
+  reporter.report({.step = 1, .loss = 3, .ms = 1});
+  std::filesystem::path written = std::filesystem::directory_iterator(folder_ / "tensorboard")->path();
+  std::string text = read_file(written);
+  for (const char* tag : {"train/loss", "speed/tokens_per_second", "config"})
+    EXPECT_NE(text.find(tag), std::string::npos) << tag;
+}
+
 TEST_F(Reporter, TellsOfMeansSinceTheLastLineAndOfEveryStep) {
   for (int64_t step : {1, 2, 3, 4})
     reporter_->report({.step = step, .loss = double(step), .grad_norm = 1, .ms = 100.0 * double(step)});
