@@ -24,6 +24,7 @@ std::vector<Command> all_commands() {
       diff_command(),
       ladder_command(),
       profile_command(),
+      report_command(),
       explain_command(),
       plan_command(),
       docs_command(),

@@ -27,6 +27,7 @@ Command ladder_command();
 Command plan_command();
 Command prepare_command();
 Command profile_command();
+Command report_command();
 Command tokenize_command();
 Command train_command();
 

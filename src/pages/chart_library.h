@@ -1,0 +1,15 @@
+// Chart.js as CMake found it (src/pages/CMakeLists.txt).
+#pragma once
+
+#include "base/embedded_file.h"
+
+#include <span>
+
+namespace tokamak {
+
+/// Empty in a build without it.
+std::span<const EmbeddedFile> chart_library();
+/// report.css and report.js.
+std::span<const EmbeddedFile> report_files();
+
+}  // namespace tokamak
