@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Faults on purpose: commands are killed, get errors from their files, find their files changed, run at the same time.
 
-What must hold is told in hosts.py, interrupted.py, launchers.py, power.py, ranks.py, strangers.py, surroundings.py, damaged_input.py, reading.py,
+What must hold is told in flipped.py, hosts.py, interrupted.py, launchers.py, power.py, ranks.py, strangers.py, surroundings.py, damaged_input.py, reading.py,
 together.py and files.py.
 Prints a table; the exit status is 1 if something did not hold, and then each case is named so that it can be repeated.
 """
@@ -13,6 +13,7 @@ from pathlib import Path
 
 from damaged_input import DamagedInput
 from files import Endless, Outputs, SavedAndEvaluated
+from flipped import Flipped
 from hosts import Hosts
 from interrupted import Interrupted
 from launchers import Launchers
@@ -36,6 +37,8 @@ PARTS = {"prepare": lambda work: Interrupted(work, prepare_scenario()),
          "lost ranks": lambda work: LostRanks(work, ranks_scenario("2 processes", "processes", steps=400, every=1000)),
          "hosts": lambda work: Hosts(work, ranks_scenario("2 hosts", "processes", ["--mesh.slots=2"], steps=1500, every=500)),
          "launchers": lambda work: Launchers(work, train_scenario("launchers", ["--mesh.slots=2"], steps=600, every=50)),
+         "flipped": lambda work: Flipped(work, ranks_scenario("2 processes", "processes", [
+             "--mesh.slots=4", "--train.total_batch=128", "--optimizer.lr=0", "--optimizer.weight_decay=0"], steps=1500, every=50)),
          "power, prepare": lambda work: Power(work, prepare_scenario()),
          "power, train": lambda work: Power(work, train_scenario()),
          "power, processes": lambda work: Power(work, ranks_scenario("2 processes", "processes")),

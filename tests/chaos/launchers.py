@@ -89,6 +89,8 @@ class Launchers(Interrupted):
             self.go_through("Slurm: a node is lost", steps, lambda step: self.on_slurm(cluster, step, lose_node))
 
     def go(self, cases):
+        if cases == 1:  # the short form, in which minutes count
+            return
         self.steps = int(next(word[14:] for word in self.scenario.command("broken") if word.startswith("--train.steps=")))
         torchrun, mpirun = os.environ.get("TORCHRUN") or shutil.which("torchrun"), shutil.which("mpirun")
         self.go_through_launcher("torchrun", torchrun,
