@@ -69,7 +69,8 @@ function short(value) {
   if (size >= 1e9) return value / 1e9 + "G";
   if (size >= 1e6) return value / 1e6 + "M";
   if (size >= 1e4) return value / 1e3 + "k";
-  return size > 0 && size < 1e-3 ? value.toExponential() : String(Number(value.toPrecision(6)));
+  const rounded = Number(value.toPrecision(6));
+  return size > 0 && size < 1e-3 ? rounded.toExponential() : String(rounded);
 }
 
 function axis(title, type) {
