@@ -8,6 +8,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <regex>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -145,13 +146,38 @@ TEST_F(StreamsTest, NamesAndTextsCannotSteerATerminal) {
   EXPECT_NE(run({"generate", "run", "--tokens=20", "--prompt=" + red}).out.find(red), std::string::npos);
 }
 
-TEST_F(StreamsTest, LinesOfTrainingFitATerminal) {
+// To a file a step's line has everything; all others fit a terminal.
+TEST_F(StreamsTest, LinesOfTrainingHaveEverythingInAFileAndElseFitATerminal) {
   ProgramResult result = run(tiny_arguments("train", {"--train.eval_every=10", "--train.eval_batches=2"}));
   EXPECT_EQ(result.status, 0) << result.err;
   EXPECT_NE(result.out.find("validation loss"), std::string::npos) << result.out;
   EXPECT_NE(result.out.find("(of the first 4 of "), std::string::npos) << result.out;
   std::istringstream lines(result.out);
-  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
+  int steps = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("step ")) {
+      EXPECT_LE(line.size(), 80u) << line;
+      continue;
+    }
+    ++steps;
+    for (const char* part : {" | loss ", " | norm ", " | lr ", " tok/s", " MFU", " | ETA "})
+      EXPECT_NE(line.find(part), std::string::npos) << part << " in " << line;
+  }
+  EXPECT_EQ(steps, 20);
+}
+
+TEST_F(StreamsTest, LinesOfTrainingFitATerminal) {
+  ::setenv("TERM", "xterm", 1);
+  Terminal terminal;
+  EXPECT_EQ(run(tiny_arguments("train", {"--train.eval_every=10"}), {.out = terminal.path(), .err = {}}).status, 0);
+  std::istringstream lines(std::regex_replace(terminal.text(), std::regex("\r|\x1b\\[[0-9;?]*[A-Za-z]"), "\n"));
+  int steps = 0;
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_LE(line.size(), 80u) << line;
+    bool has_norm = line.starts_with("step ") && line.find(" | norm ") != std::string::npos;
+    steps += has_norm;
+  }
+  EXPECT_EQ(steps, 20);
 }
 
 // As in `tokamak train | head`: the reader leaves after its first bytes.
