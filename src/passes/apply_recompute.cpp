@@ -2,7 +2,9 @@
 
 #include "graph/op_def.h"
 #include "graph/rewriter.h"
+#include "ops/collective.h"
 #include "passes/gathered_parameters.h"
+#include "passes/step_mesh.h"
 
 namespace tokamak {
 namespace {
@@ -15,7 +17,7 @@ class Recomputer {
     for (size_t n = 0; n < graph.nodes().size(); ++n) {
       const Node& node = graph.nodes()[n];
       bool view = node.op->fusion == Fusion::kView && is_marked(node.inputs[0]);
-      bool again = gathering_[n] ? !gathers_once : (!node.op->effects && (node.recompute || view));
+      bool again = gathering_[n] ? !gathers_once : (may_be_again(node) && (node.recompute || view));
       marked_[n] = node.phase == Phase::kForward && again;
     }
   }
@@ -86,6 +88,12 @@ class Recomputer {
 };
 
 }  // namespace
+
+bool may_be_again(const Node& node) {
+  if (!node.op->effects) return true;
+  bool is_collective = node.op == &op::all_gather || node.op == &op::reduce_scatter || node.op == &op::all_reduce;
+  return is_collective && node.attrs.get_string("axis") == kTensorAxis;
+}
 
 bool apply_recompute(Graph& graph, const PassContext& context) {
   Recomputer recomputer(graph, context.gathers_once);

@@ -6,7 +6,7 @@
 //                                                   %10 = matmul(%9, %8) #backward
 //
 // Marked producers of a marked node are computed again before it, each once; reshapes of marked values count as marked.
-// Nodes with effects are not, marked or not; but a parameter that ZeRO cuts and that what is computed again reads is
+// Nodes with effects are not, marked or not, but for what tensor ranks send each other; but a parameter that ZeRO cuts and that what is computed again reads is
 // gathered again for it, once for the backward pass, so that its copy need not be kept; unless both passes are to share
 // one (PassContext::gathers_once).
 // Exact. Tests: tests/passes/apply_recompute_test.cpp, tests/run/same_bits_test.cpp
@@ -17,5 +17,9 @@
 namespace tokamak {
 
 bool apply_recompute(Graph& graph, const PassContext& context);
+
+/// Whether a node may be computed again where it is marked. Of nodes with effects those collectives may that the ranks
+/// of axis tensor do for activations: all of them do so at the same place of the same graph.
+bool may_be_again(const Node& node);
 
 }  // namespace tokamak

@@ -30,7 +30,7 @@ class Chooser {
     }
     read_ = saved_;
     for (const Node& node : graph.nodes()) {
-      if (node.op->effects)  // computed once, whatever is made of it again
+      if (!may_be_again(node))  // computed once, whatever is made of it again
         for (ValueId output : node.outputs) saved_[size_t(output)] = true;
     }
     for (size_t n = 0; n < graph.nodes().size(); ++n) add_candidate(n);
@@ -123,7 +123,7 @@ class Chooser {
       for (ValueId input : graph_.nodes()[n].inputs) {
         int producer = graph_.producer(input);
         if (producer < 0 || !is_forward(size_t(producer)) || read_[size_t(input)]) continue;
-        if (graph_.nodes()[size_t(producer)].op->effects && !gathering_[size_t(producer)]) held.insert(input);
+        if (!may_be_again(graph_.nodes()[size_t(producer)]) && !gathering_[size_t(producer)]) held.insert(input);
       }
     double bytes = 0;
     for (ValueId value : held) bytes += double(num_bytes(graph_.type(value)));
@@ -143,7 +143,7 @@ class Chooser {
 
   void add_candidate(size_t n) {
     const Node& node = graph_.nodes()[n];
-    if (!is_forward(n) || node.op->fusion == Fusion::kView || node.op->effects) return;
+    if (!is_forward(n) || node.op->fusion == Fusion::kView || !may_be_again(node)) return;
     double bytes = 0;
     for (ValueId output : node.outputs) {
       if (escaping_[size_t(output)]) return;

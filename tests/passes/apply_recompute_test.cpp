@@ -41,6 +41,23 @@ TEST(ApplyRecompute, ComputesMarkedValuesAgainBeforeTheirFirstBackwardUse) {
   test::expect_same_meaning(before, after);
 }
 
+TEST(ApplyRecompute, SendsAgainWhatTensorRanksDo) {
+  for (auto [axis, again] : {std::pair("tensor", 1), {"data", 0}, {"context", 0}}) {
+    std::string text = R"(graph g {
+      input x = %0 : f32[4,8]
+      %1 = exp(%0) : f32[4,8]
+      %2 = all_gather(%1) {axis="AXIS", dims=[0], size=2} #recompute : f32[8,8]
+      %3 = sum_squares(%2) : f32[]
+      %4 = mul(%2, %2) #backward : f32[8,8]
+      result loss = %3
+      result a = %4
+    })";
+    Graph graph = parse(text.replace(text.find("AXIS"), 4, axis).c_str());
+    apply_recompute(graph, {});
+    EXPECT_EQ(test::count_ops(graph, "all_gather"), 1 + again) << axis;
+  }
+}
+
 // The product is computed again before the backward pass has gathered w for itself: that copy then serves both.
 constexpr std::string_view kGathered = R"(graph g {
   input x = %0 : bf16[4,8]
