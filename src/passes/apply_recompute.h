@@ -6,10 +6,10 @@
 //                                                   %10 = matmul(%9, %8) #backward
 //
 // Marked producers of a marked node are computed again before it, each once; reshapes of marked values count as marked.
-// Nodes with effects are not, marked or not, but for what tensor ranks send each other; but a parameter that ZeRO cuts and that what is computed again reads is
-// gathered again for it, once for the backward pass, so that its copy need not be kept; unless both passes are to share
-// one (PassContext::gathers_once).
-// Exact. Tests: tests/passes/apply_recompute_test.cpp, tests/run/same_bits_test.cpp
+// Nodes with effects are not, marked or not, but for what tensor ranks send each other; but a parameter that ZeRO cuts
+// and that what is computed again reads is gathered again for it, once for the backward pass, so that its copy need not
+// be kept; unless both passes are to share one (PassContext::gathers_once). Exact. Tests:
+// tests/passes/apply_recompute_test.cpp, tests/run/same_bits_test.cpp
 #pragma once
 
 #include "passes/pass.h"

@@ -79,8 +79,8 @@ TEST(ChooseRecompute, LowersThePeakAndKeepsTheMeaning) {
   test::expect_same_meaning(before, after);
 }
 
-// What context ranks have gathered is not gathered again: where it would be kept for that alone, as attention's keys and
-// values, nothing is won.
+// What context ranks have gathered is not gathered again: where it would be kept for that alone, as attention's keys
+// and values, nothing is won.
 TEST(ChooseRecompute, KeepsWhatIsSmallerThanWhatItIsMadeOf) {
   const std::string text = R"(graph g {
     input x = %0 : f32[512,64]
