@@ -83,8 +83,8 @@ struct ArgumentSpec {
 /// Of a kColumn or kRow matrix the dim of what is apart, its outputs or its inputs; tensor ranks cut it.
 inline int64_t apart_dim(const ArgumentSpec& spec) { return (spec.role == Role::kColumn) != spec.transposed ? 1 : 0; }
 
-/// Whether a tensor of shape `global` may be stored as `stored`: the same, or with rows (dim 0) added after its own,
-/// which hold zeros. So it is the beginning of what is stored.
+/// Whether a tensor of shape `global` may be stored as `stored`: the same, or with rows (dim 0) of zeros added, behind
+/// all of its own or behind those of each part that tensor ranks have (passes/pad_shards.h).
 bool can_store(const Shape& stored, const Shape& global);
 
 }  // namespace tokamak

@@ -41,16 +41,7 @@ std::vector<ValueId> gradient(GraphBuilder& g, const Node& node, std::span<const
 Cost no_cost(const NodeSpec&, std::span<const ValueType>) { return {}; }
 
 ShardingRule rule(const NodeSpec& spec, std::span<const ValueType> outputs) {
-  ShardingRule rule;
-  int64_t parts = parts_of(spec.attrs);
-  OperandFactors from = factors_of(rule, spec.inputs[0].shape), to = from;
-  int part = rule.apart(parts);
-  from[0] = {part, rule.whole(spec.inputs[0].shape[0] / parts)};
-  to[0] = {part, rule.whole(outputs[0].shape[0] / parts)};
-  rule.inputs = {from};
-  rule.outputs = {to};
-  rule.linear = {{0}};
-  return rule;
+  return rows_in_parts_rule(spec.inputs[0].shape, outputs[0].shape, parts_of(spec.attrs));
 }
 
 void of_part(Attrs& attrs, std::span<const Shape>, std::span<const Shape> outputs) {

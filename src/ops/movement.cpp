@@ -239,17 +239,7 @@ std::vector<ValueId> pad_gradient(GraphBuilder& g, const Node& node, std::span<c
 ShardingRule pad_rule(const NodeSpec& spec, std::span<const ValueType> outputs) {
   auto dim = size_t(spec.attrs.get_int("dim"));
   const Shape& block = spec.inputs[0].shape;
-  if (int64_t parts = parts_of(spec.attrs); parts > 1) {
-    ShardingRule rule;
-    OperandFactors from = factors_of(rule, block), to = from;
-    int part = rule.apart(parts);
-    from[0] = {part, rule.whole(block[0] / parts)};
-    to[0] = {part, rule.whole(outputs[0].shape[0] / parts)};
-    rule.inputs = {from};
-    rule.outputs = {to};
-    rule.linear = {{0}};
-    return rule;
-  }
+  if (int64_t parts = parts_of(spec.attrs); parts > 1) return rows_in_parts_rule(block, outputs[0].shape, parts);
   bool is_block = spec.attrs.get_int("before") % block[dim] == 0 && spec.attrs.get_int("after") % block[dim] == 0;
   return block_rule(block, outputs[0].shape, dim, is_block, 1);
 }

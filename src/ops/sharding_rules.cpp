@@ -51,6 +51,18 @@ ShardingRule linear_in_first_rule(const NodeSpec& spec, std::span<const ValueTyp
   return rule;
 }
 
+ShardingRule rows_in_parts_rule(const Shape& from, const Shape& to, int64_t parts) {
+  ShardingRule rule;
+  OperandFactors before = factors_of(rule, from), after = before;
+  int part = rule.apart(parts);
+  before[0] = {part, rule.whole(from[0] / parts)};
+  after[0] = {part, rule.whole(to[0] / parts)};
+  rule.inputs = {before};
+  rule.outputs = {after};
+  rule.linear = {{0}};
+  return rule;
+}
+
 OperandFactors factors_of(ShardingRule& rule, const Shape& shape, Factor::Rest rest) {
   OperandFactors factors;
   for (int64_t size : shape) factors.push_back({rule.add({size, rest})});

@@ -17,6 +17,9 @@ ShardingRule linear_rule(const NodeSpec& spec, std::span<const ValueType> output
 ShardingRule multilinear_rule(const NodeSpec& spec, std::span<const ValueType> outputs);
 ShardingRule linear_in_first_rule(const NodeSpec& spec, std::span<const ValueType> outputs);
 
+/// Of an op that gives each of `parts` equal parts of dim 0 another number of rows: only whole parts may be apart.
+ShardingRule rows_in_parts_rule(const Shape& from, const Shape& to, int64_t parts);
+
 /// A new factor for each dim of the shape, with which operands are described.
 OperandFactors factors_of(ShardingRule& rule, const Shape& shape, Factor::Rest rest = Factor::Rest::kSame);
 /// The same, none of which may be cut.
