@@ -25,6 +25,7 @@ std::vector<Command> all_commands() {
       ladder_command(),
       profile_command(),
       report_command(),
+      scaling_command(),
       explain_command(),
       plan_command(),
       docs_command(),

@@ -28,6 +28,7 @@ Command plan_command();
 Command prepare_command();
 Command profile_command();
 Command report_command();
+Command scaling_command();
 Command tokenize_command();
 Command train_command();
 

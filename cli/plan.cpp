@@ -26,6 +26,7 @@
 #include "config/cluster.h"
 #include "config/config.h"
 #include "config/json.h"
+#include "config/preset.h"
 #include "data/data_tokenizer.h"
 #include "graph/gpu_target.h"
 #include "model/model.h"
@@ -33,6 +34,7 @@
 #include "plan/units.h"
 #include "run/initial_model.h"
 #include "run/run_progress.h"
+#include "scaling/format_budget.h"
 
 namespace tokamak {
 namespace {
@@ -43,6 +45,7 @@ struct PlanOptions {
   std::string calibrate;
   int64_t gpus = 0;
   double tokens = 0;
+  std::string budget;
   int64_t layouts = 5;
   int64_t exact = 3;
   bool json = false;
@@ -65,6 +68,8 @@ void visit(FieldList& v, PlanOptions& c) {
   v("tokens", c.tokens,
     "tokens to train on; 0: those of train.steps or train.tokens where one is said, else 20 for each parameter",
     at_least(0));
+  v("budget", c.budget,
+    "what may be spent: " + std::string(kBudgetForm) + "; tells which model and how many tokens; empty: none");
   v("layouts", c.layouts, "layouts to show, the fastest first", at_least(1));
   v("exact", c.exact, "how many of them are compiled, too, for their exact memory and time", at_least(0));
   v("json", c.json, "print one JSON object, for programs");
@@ -322,26 +327,33 @@ std::string calibrate_by(const std::string& folder, TrainingRequest& request) {
       folder, 1e3 * found_clock.measured, 1e3 * found_clock.predicted, found_clock.load_clock, folder);
 }
 
-// All but what is said of the best layout.
-TrainingPlan find_layouts(const PlanOptions& options) {
-  TrainingPlan plan;
-  plan.typed = typed_for_train(options);
-  TrainingRequest& request = plan.request;
-  if (options.run.model.vocab == 0 && !options.given.has("data.path"))
-    user_error(
-        "[model.vocab] expected the number of tokens in the vocabulary, got 0; give --model.vocab or --data.path");
-  RunConfig run = with_data_vocab(options.run);
+// The run, and what is to be had of the cluster; `calibrated` is told what a measured run says of it.
+TrainingRequest request_of(const PlanOptions& options, const RunConfig& run, std::string& calibrated) {
+  TrainingRequest request;
   request.run = run;
   request.run.compile.precision = Precision::kBf16;
   if (cuda::is_built()) request.platform = [](const GpuConfig& gpu) { return cuda::nominal_platform(gpu); };
   request.cluster = find_cluster(options.cluster);
-  if (!options.calibrate.empty()) plan.calibrated = calibrate_by(options.calibrate, request);
+  if (!options.calibrate.empty()) calibrated = calibrate_by(options.calibrate, request);
   request.gpus = options.gpus > 0 ? options.gpus : request.cluster.gpus_per_node;
   require_gpus(request.cluster, request.gpus);
-  request.sequences = choose_sequences(options, request.gpus);
-  request.tokens = choose_tokens(options, request);
   request.schedules = options.schedules;
   request.allows = allowed(options);
+  return request;
+}
+
+// All but what is said of the best layout.
+TrainingPlan find_layouts(const PlanOptions& options) {
+  TrainingPlan plan;
+  plan.typed = typed_for_train(options);
+  if (options.run.model.vocab == 0 && !options.given.has("data.path"))
+    user_error(
+        "[model.vocab] expected the number of tokens in the vocabulary, got 0; give --model.vocab or --data.path");
+  RunConfig run = with_data_vocab(options.run);
+  plan.request = request_of(options, run, plan.calibrated);
+  TrainingRequest& request = plan.request;
+  request.sequences = choose_sequences(options, request.gpus);
+  request.tokens = choose_tokens(options, request);
   request.wanted = std::max(size_t(options.layouts), options.html.empty() ? 0 : kMostRows);
   plan.found = search_layouts(request);
   if (plan.found.empty()) refuse(request, {});
@@ -359,6 +371,58 @@ void describe_best(TrainingPlan& plan) {
   plan.advice = advise(request.run, best.layout, request.platform(request.cluster.gpu));
 }
 
+// The sizes are what is asked for, so that none may be said, nor how long they are trained.
+void require_open(const PlanOptions& options) {
+  for (const char* key : {"tokens", "train.steps", "train.tokens", "train.epochs", "model.layers", "model.width",
+                          "model.heads", "model.preset"})
+    if (is_typed(options, key))
+      user_error(
+          "[budget] expected model and length to be left open, as a budget asks for them, got --{}; leave it out", key);
+  if (!options.html.empty()) user_error("[html] expected a plan to draw, got a budget; leave it out");
+}
+
+// Of the family that is said, else of all.
+std::vector<std::string> presets_for(const PlanOptions& options) {
+  std::vector<std::string> names;
+  for (const std::string& name : preset_choices()) {
+    ModelConfig model;
+    model.preset = name;
+    apply_preset(model);
+    if (!name.empty() && (!is_said(options, "model.family") || model.family == options.run.model.family))
+      names.push_back(name);
+  }
+  return names;
+}
+
+// What is typed of the cluster, for a plan of one of the models.
+std::string typed_for_plan(const PlanOptions& options) {
+  constexpr std::string_view kOfAnswer[] = {"budget", "json", "model.family"};
+  std::string text = options.config.empty() ? "" : " " + shell_word(options.config);
+  for (const Assignment& option : options.given.options)
+    if (std::ranges::find(kOfAnswer, option.key) == std::end(kOfAnswer))
+      text += " " + shell_word(fmt::format("--{}={}", option.key, option.typed));
+  return text;
+}
+
+int run_budget(const PlanOptions& options) {
+  require_open(options);
+  BudgetRequest request{.budget = parse_budget(options.budget)};
+  std::string calibrated;
+  RunConfig run = options.run;
+  if (run.model.vocab == 0) run.model.vocab = ModelConfig().vocab;
+  request.training = request_of(options, run, calibrated);
+  request.presets = presets_for(options);
+  request.sequences = [&](const ModelConfig& model) {
+    PlanOptions sized = options;
+    sized.run.model = model;
+    return choose_sequences(sized, request.training.gpus);
+  };
+  BudgetPlan plan = plan_budget(request);
+  if (!options.json && !calibrated.empty()) fmt::print("calibrated {}\n", printable(calibrated));
+  fmt::print("{}", printable(options.json ? budget_json(plan) + "\n" : format_budget(plan, typed_for_plan(options))));
+  return 0;
+}
+
 // --clusters and --examples print text alone.
 void require_plan(const PlanOptions& options) {
   if (!options.clusters && !options.examples) return;
@@ -374,6 +438,7 @@ int run_plan(const PlanOptions& asked) {
   if (options.clusters) print_clusters();
   if (options.examples) fmt::print("{}", format_examples());
   if (options.clusters || options.examples) return 0;
+  if (!options.budget.empty()) return run_budget(options);
   TrainingPlan plan = find_layouts(options);
   if (!options.json) {  // the answer first: what would be otherwise takes as long again
     fmt::print("{}", printable(format_layouts(plan)));
@@ -395,6 +460,7 @@ Command plan_command() {
                                    "half a million tokens:\n\n"
                                    "  tokamak plan --model.preset=gpt2-1558m --cluster=dgx-a100 --tokens=30B\n"
                                    "  tokamak plan --model.preset=gpt3-6.7b --cluster=h200 --gpus=4 --tokens=10B\n"
+                                   "  tokamak plan --budget=1000gpuh --cluster=h200 --gpus=8\n"
                                    "  tokamak plan --clusters\n"
                                    "  tokamak plan --examples",
                                    run_plan);

@@ -5,7 +5,7 @@ import re
 import sys
 from pathlib import Path
 
-PURE = "base config graph ops cost model autodiff passes plan compile advise".split()
+PURE = "base config graph ops cost model autodiff passes plan compile advise scaling".split()
 RUNNING = "backend exec data tune checkpoint evaluate run ladder profile pages".split()
 LAYERS = PURE + RUNNING
 # Bans beyond the order: backends only obey, and data knows nothing of graphs.

@@ -26,18 +26,6 @@ std::string number(double value, int decimals, size_t width) {
   return text.size() < width ? text : fmt::format("{:.{}e}", value, value < kLongExponent ? 1 : 0);
 }
 
-std::string duration(double seconds) {
-  if (seconds < 3600) return fmt::format("{:.1f} minutes", seconds / 60);
-  if (seconds < 2 * kDay) return fmt::format("{:.1f} hours", seconds / 3600);
-  constexpr size_t kWidth = 8;  // 99999.9
-  return number(seconds / kDay, 1, kWidth) + " days";
-}
-
-std::string money(double dollars) {
-  constexpr size_t kWidth = 10;
-  return dollars > 0 ? "$" + number(dollars, 0, kWidth) : "no price";
-}
-
 std::string links_text(const TrainingRequest& request) {
   const ClusterConfig& cluster = request.cluster;
   if (!cluster.within.bandwidth.is_known()) return "none";
@@ -71,7 +59,7 @@ std::string time_table(const TrainingPlan& plan) {
     text += fmt::format("{:<3}{:>9}{:>9}{:>10}{:>11.1f}%{:>11.1f}%{:>13}{:>9}{:>11}  {}\n", ++row,
                         ms(layout.estimate.time.total()), layout.exact ? ms(layout.exact->seconds) : "-",
                         format_count(cost.tokens_per_second), 100 * cost.mfu_full, 100 * cost.mfu_causal,
-                        duration(cost.seconds), number(cost.kilowatt_hours, 0, kColumn), money(cost.dollars),
+                        duration_text(cost.seconds), number(cost.kilowatt_hours, 0, kColumn), money_text(cost.dollars),
                         describe(layout.estimate.layout));
   }
   return text;
@@ -155,7 +143,7 @@ std::string summary(const TrainingPlan& plan) {
       "\nbest       {}{}: {} tokens/s, {} for {} tokens, {} kWh, {}\n           {}{}\n           tokamak train "
       "{}{}{}\n",
       describe(best.estimate.layout), best.exact ? "" : " (not compiled)", format_count(cost.tokens_per_second),
-      duration(cost.seconds), format_count(plan.request.tokens), kwh, money(cost.dollars), limit, notes(plan),
+      duration_text(cost.seconds), format_count(plan.request.tokens), kwh, money_text(cost.dollars), limit, notes(plan),
       plan.typed, options_of(best.estimate.layout, plan.request.run.model.context), steps_option(plan.request));
 }
 
@@ -203,6 +191,18 @@ Json to_json(const TrainingPlan& plan, const PlannedLayout& layout) {
 }
 
 }  // namespace
+
+std::string duration_text(double seconds) {
+  if (seconds < 3600) return fmt::format("{:.1f} minutes", seconds / 60);
+  if (seconds < 2 * kDay) return fmt::format("{:.1f} hours", seconds / 3600);
+  constexpr size_t kWidth = 8;  // 99999.9
+  return number(seconds / kDay, 1, kWidth) + " days";
+}
+
+std::string money_text(double dollars) {
+  constexpr size_t kWidth = 10;
+  return dollars > 0 ? "$" + number(dollars, 0, kWidth) : "no price";
+}
 
 size_t recommend(std::vector<PlannedLayout>& layouts, const ClusterConfig& cluster) {
   constexpr double kMargin = 0.95, kPrice = 1.01;

@@ -16,6 +16,10 @@ struct PlannedLayout {
   double step_seconds() const { return exact ? exact->seconds : estimate.time.total(); }
 };
 
+/// "1.5 hours", "3.0 days", and "$1227" or "no price".
+std::string duration_text(double seconds);
+std::string money_text(double dollars);
+
 /// Of compiled layouts, fastest first, the one to recommend comes first: the fastest that leaves a margin of its GPU's
 /// memory, if that costs less than a hundredth of the time, else the fastest. Tells how many rows it passed.
 size_t recommend(std::vector<PlannedLayout>& layouts, const ClusterConfig& cluster);

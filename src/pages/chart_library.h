@@ -11,5 +11,7 @@ namespace tokamak {
 std::span<const EmbeddedFile> chart_library();
 /// report.css and report.js.
 std::span<const EmbeddedFile> report_files();
+/// scaling.js.
+std::span<const EmbeddedFile> scaling_files();
 
 }  // namespace tokamak

@@ -53,6 +53,13 @@ TEST_F(PlanMistakes, AFigureInAnotherUnitIsRefused) {
   expect_refused(with("200e9", "20"), {"[mine.toml: within.latency] expected seconds", "got 20;", "20e-6"});
 }
 
+TEST_F(PlanMistakes, ABudgetLeavesModelAndLengthOpen) {
+  expect_refused(plan({"--budget=3weeks"}), {"[budget] expected a number with gpuh", "1000gpuh", "got '3weeks'"});
+  expect_refused(plan({"--budget=1h", "--model.preset=gpt2-124m"}), {"[budget]", "--model.preset; leave it out"});
+  expect_refused(plan({"--budget=1h", "--tokens=1B"}), {"[budget]", "--tokens; leave it out"});
+  expect_refused(plan({"--budget=1h", "--html=a.html"}), {"[html] expected a plan to draw, got a budget"});
+}
+
 TEST_F(PlanMistakes, AListIsNoPlan) {
   expect_refused(plan({"--clusters", "--json"}), {"[json] expected a plan", "leave it out"});
   expect_refused(plan({"--examples", "--html=page.html"}), {"[html] expected a plan", "leave it out"});
