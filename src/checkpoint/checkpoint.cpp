@@ -7,6 +7,7 @@
 #include "checkpoint/checkpoint_listing.h"
 #include "checkpoint/checkpoint_tensors.h"
 #include "checkpoint/hugging_face_folder.h"
+#include "checkpoint/shared_save.h"
 #include "checkpoint/verify.h"
 
 #include <algorithm>
@@ -107,15 +108,6 @@ FoundCheckpoint open_part(const fs::path& path, Part part, std::vector<std::stri
   return *found;
 }
 
-void write_checkpoint(const fs::path& path, const CheckpointRecord& base, const TensorStore& store) {
-  StagedFolder folder(path);
-  CheckpointRecord record = base;
-  record.files = {save_parameters(folder.staged_path(), store), save_optimizer(folder.staged_path(), store)};
-  for (const auto& [name, text] : base.state.for_others) write_file_atomic(folder.staged_path() / name, text);
-  write_record(folder.staged_path(), record);
-  folder.commit();
-}
-
 // Where links were followed as a run was copied, there is a folder in the place of `latest`.
 void remove_copied_latest(const fs::path& checkpoint) {
   fs::path latest = checkpoint.parent_path() / "latest", state = latest / kStateFile;
@@ -130,24 +122,18 @@ void remove_copied_latest(const fs::path& checkpoint) {
 
 fs::path save_checkpoint(const fs::path& out, const CheckpointState& state, const TensorStore& store,
                          const KeepRule& keep) {
-  fs::path checkpoints = checkpoints_folder(out), path = checkpoints / checkpoint_name(state.step);
+  fs::path path = checkpoints_folder(out) / checkpoint_name(state.step);
+  if (save_in_slices(out, state, store, keep)) return path;
   if (!store.leads()) {
     join_saving(store);
     return path;
   }
   try {
-    make_folder(checkpoints);
-    sync_folder(out);
-    remove_leftovers(checkpoints);
-    CheckpointListing earlier = read_checkpoints(checkpoints);
-    int64_t serial = earlier.readable.empty() ? 1 : earlier.readable.front().record.serial + 1;
-    write_checkpoint(path, {state, serial, {}}, store);
-    point_latest(path);
+    StagedCheckpoint staged(out, state);
+    staged.finish(state, gather_files(staged.folder(), store), keep);
   } catch (const UserError& error) {
-    user_error("[checkpoint] step {} could not be saved; earlier checkpoints are as they were. {}", state.step,
-               error.what());
+    refuse_save(state.step, error.what());
   }
-  keep_last(checkpoints, keep, state.good.step, state.best);
   return path;
 }
 

@@ -58,8 +58,8 @@ struct FoundCheckpoint {
 /// Writes the folder for state.step, syncs it, gives it its name, then the link `latest`, then removes all but those
 /// that `keep` says, and what killed processes left behind. Tensors have their global shape there
 /// (graph/argument_spec.h): padding is cut. Scratch (is_scratch) is not saved. Throws UserError (disk full, no
-/// permission, numbers that are not finite); earlier checkpoints are untouched then. Where ranks have shares of the
-/// tensors, all of them call it, and the one that leads writes. Returns the folder.
+/// permission, numbers that are not finite); earlier checkpoints are untouched then. The ranks of a mesh all call it;
+/// each writes what it owns, or where they share no folders the one that leads writes all. Returns the folder.
 std::filesystem::path save_checkpoint(const std::filesystem::path& out, const CheckpointState& state,
                                       const TensorStore& store, const KeepRule& keep);
 

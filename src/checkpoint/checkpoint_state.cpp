@@ -18,7 +18,13 @@ using nlohmann::ordered_json;
 namespace {
 
 constexpr const char* kFormat = "tokamak-checkpoint";
-constexpr int kVersion = 1;
+// Since version 2 a file may have no checksum as a whole; who reads version 1 alone must not take that for damage.
+constexpr int kVersion = 2, kFirstVersion = 1;
+
+int version_of(const CheckpointRecord& record) {
+  bool has_all = std::ranges::none_of(record.files, [](const FileRecord& file) { return file.checksum.empty(); });
+  return has_all ? kFirstVersion : kVersion;
+}
 
 std::string checksum_of(std::string_view text) { return format_checksum(checksum(std::as_bytes(std::span(text)))); }
 
@@ -66,15 +72,16 @@ ordered_json to_json(const CheckpointRecord& record) {
   const CheckpointState& state = record.state;
   ordered_json files = ordered_json::object();
   for (const FileRecord& file : record.files) {
-    files[file.name] = {{"bytes", file.bytes}, {"checksum", file.checksum}};
+    files[file.name] = {{"bytes", file.bytes}};
+    if (!file.checksum.empty()) files[file.name]["checksum"] = file.checksum;
     if (!file.header.empty()) files[file.name]["header"] = file.header;
     if (!file.tensors.empty()) files[file.name]["tensors"] = file.tensors;
   }
   ordered_json config = parse_ordered_json(state.config_json);
   TOKAMAK_CHECK(config.is_object(), "the configuration is no JSON object: {}", state.config_json);
-  ordered_json root = {{"format", kFormat},  {"version", kVersion},          {"serial", record.serial},
-                       {"step", state.step}, {"tokens", state.tokens},       {"data_position", state.data_position},
-                       {"seed", state.seed}, {"tokenizer", state.tokenizer}, {"files", files},
+  ordered_json root = {{"format", kFormat},  {"version", version_of(record)}, {"serial", record.serial},
+                       {"step", state.step}, {"tokens", state.tokens},        {"data_position", state.data_position},
+                       {"seed", state.seed}, {"tokenizer", state.tokenizer},  {"files", files},
                        {"config", config}};
   if (!state.data_json.empty()) root["data"] = parse_ordered_json(state.data_json);
   if (!state.ledger.empty()) root["ledger"] = state.ledger;
@@ -103,6 +110,9 @@ void check_record(const fs::path& path, const CheckpointRecord& record) {
   for (const FileRecord& file : record.files)
     if (file.name != kModelFile && file.name != kOptimizerFile)
       refuse(path, fmt::format("the files {} and {}", kModelFile, kOptimizerFile), fmt::format("'{}'", file.name));
+  for (const FileRecord& file : record.files)
+    if (file.checksum.empty() && (file.header.empty() || file.tensors.empty()))
+      refuse(path, fmt::format("checksums of {}", file.name), "none");
   if (record.files.size() != 2) refuse(path, "two files", fmt::format("{}", record.files.size()));
 }
 
@@ -122,7 +132,7 @@ CheckpointRecord record_from_json(const ordered_json& root, const fs::path& path
                   .best = root.contains("best") ? whole(root, "best", path) : 0,
                   .is_extra = root.value("extra", false)};
   for (const auto& [name, file] : root.at("files").items())
-    record.files.push_back({name, whole(file, "bytes", path), file.at("checksum").get<std::string>(),
+    record.files.push_back({name, whole(file, "bytes", path), file.value("checksum", ""),
                             file.value("tensors", std::map<std::string, std::string>()), file.value("header", "")});
   return record;
 }
@@ -143,16 +153,17 @@ CheckpointRecord read_record(const fs::path& folder) {
   if (!root.is_object())
     refuse(path, "a JSON object", text.empty() ? "an empty file" : "text that is no JSON object" + json_error(text));
   check_text(path, text, root);
-  if (root.value("format", ordered_json()) != kFormat || root.value("version", ordered_json()) != kVersion)
+  ordered_json version = root.value("version", ordered_json());
+  if (root.value("format", ordered_json()) != kFormat || (version != kFirstVersion && version != kVersion))
     user_error("[checkpoint] {}: expected format {} version {}, got {} version {}; use the program that wrote it",
                path.string(), kFormat, kVersion, format_json(root.value("format", ordered_json())),
-               format_json(root.value("version", ordered_json())));
+               format_json(version));
   try {
     CheckpointRecord record = record_from_json(root, path);
     check_record(path, record);
     return record;
   } catch (const nlohmann::json::exception& error) {
-    refuse(path, "every field of version 1", error.what());
+    refuse(path, "every field of its version", error.what());
   }
 }
 

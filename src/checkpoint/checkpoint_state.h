@@ -8,7 +8,7 @@ namespace tokamak {
 struct FileRecord {
   std::string name;
   int64_t bytes = 0;
-  std::string checksum;
+  std::string checksum;  // of all of it; empty where several ranks wrote it, whose checksums are those that follow
   std::map<std::string, std::string> tensors = {};  // checksum of each by name; empty in files of older versions
   std::string header = "";                          // checksum of what lies before the tensors; empty likewise
 };

@@ -43,30 +43,17 @@ std::vector<NamedType> optimizer_types(const TensorStore& store) {
   return types;
 }
 
-// A state from which no run can go on must not take the place of a good one.
-void require_finite(const fs::path& folder, const std::string& name, std::span<const std::byte> bytes, DType dtype) {
-  constexpr int64_t kAllAreBefore = std::numeric_limits<int64_t>::max();
-  if (!all_finite(bytes, dtype))
-    user_error("[checkpoint] expected finite numbers in '{}', got infinities or NaN: training has diverged. {}", name,
-               advise_after_divergence(run_folder_of(folder), kAllAreBefore));
-}
-
 // All ranks put the tensors together, and the one that leads writes them.
-FileRecord save_tensors(const fs::path& folder, const char* file, const TensorStore& store,
-                        const std::vector<NamedType>& types) {
-  SafetensorsWriter writer(folder / file, types, model_metadata());
+FileRecord gather_file(const fs::path& folder, const StateFile& file, const TensorStore& store) {
+  SafetensorsWriter writer(folder / file.name, file.tensors, model_metadata());
   std::vector<std::byte> whole;
-  for (const auto& [name, type] : types) {
+  for (const auto& [name, type] : file.tensors) {
     whole.resize(size_t(num_bytes(type)));
     store.read_whole(name, whole.data());
-    require_finite(folder, name, whole, type.dtype);
+    require_finite(run_folder_of(folder), name, whole, type.dtype);
     writer.write(name, whole);
   }
-  writer.finish();
-  FileRecord record{
-      file, writer.bytes(), format_checksum(writer.checksum()), {}, format_checksum(writer.header_checksum())};
-  for (const auto& [name, checksum] : writer.tensor_checksums()) record.tensors[name] = format_checksum(checksum);
-  return record;
+  return finish_file(writer, file.name);
 }
 
 // A tensor that does not fit tells of another configuration.
@@ -204,17 +191,34 @@ std::shared_ptr<const CheckpointFile> open_verified(const fs::path& folder, cons
   return file;
 }
 
-FileRecord save_parameters(const fs::path& folder, const TensorStore& store) {
-  return save_tensors(folder, kModelFile, store, parameter_types(store));
+FileRecord finish_file(SafetensorsWriter& writer, const char* name) {
+  writer.finish();
+  FileRecord record{
+      name, writer.bytes(), format_checksum(writer.checksum()), {}, format_checksum(writer.header_checksum())};
+  for (const auto& [tensor, checksum] : writer.tensor_checksums()) record.tensors[tensor] = format_checksum(checksum);
+  return record;
 }
 
-FileRecord save_optimizer(const fs::path& folder, const TensorStore& store) {
-  return save_tensors(folder, kOptimizerFile, store, optimizer_types(store));
+void require_finite(const fs::path& out, const std::string& tensor, std::span<const std::byte> bytes, DType dtype) {
+  constexpr int64_t kAllAreBefore = std::numeric_limits<int64_t>::max();
+  if (!all_finite(bytes, dtype))
+    user_error("[checkpoint] expected finite numbers in '{}', got infinities or NaN: training has diverged. {}", tensor,
+               advise_after_divergence(out, kAllAreBefore));
+}
+
+std::vector<StateFile> state_files(const TensorStore& store) {
+  return {{kModelFile, parameter_types(store)}, {kOptimizerFile, optimizer_types(store)}};
+}
+
+std::vector<FileRecord> gather_files(const fs::path& folder, const TensorStore& store) {
+  std::vector<FileRecord> records;
+  for (const StateFile& file : state_files(store)) records.push_back(gather_file(folder, file, store));
+  return records;
 }
 
 void join_saving(const TensorStore& store) {
-  for (const auto& types : {parameter_types(store), optimizer_types(store)})
-    for (const NamedType& tensor : types) store.read_whole(tensor.name, nullptr);
+  for (const StateFile& file : state_files(store))
+    for (const NamedType& tensor : file.tensors) store.read_whole(tensor.name, nullptr);
 }
 
 void copy_parameters(const TensorStore& from, TensorStore* to) {

@@ -209,12 +209,23 @@ float widen_f16(uint16_t bits) {
   return std::bit_cast<float>(sign | (exponent + 112) << 23 | mantissa << 13);
 }
 
+SafetensorsLayout safetensors_layout(const std::vector<NamedType>& tensors,
+                                     const std::map<std::string, std::string>& metadata) {
+  std::string text = make_header(tensors, metadata);
+  uint64_t length = text.size();
+  SafetensorsLayout layout{std::string(reinterpret_cast<const char*>(&length), sizeof length) + text, {}, 0};
+  layout.bytes = int64_t(layout.header.size());
+  for (const NamedType& tensor : tensors) {
+    layout.begin.push_back(layout.bytes);
+    layout.bytes += num_bytes(tensor.type);
+  }
+  return layout;
+}
+
 SafetensorsWriter::SafetensorsWriter(const fs::path& path, std::vector<NamedType> tensors,
                                      const std::map<std::string, std::string>& metadata)
     : tensors_(std::move(tensors)), file_(path) {
-  std::string header = make_header(tensors_, metadata);
-  uint64_t length = header.size();
-  append(std::as_bytes(std::span(&length, 1)));
+  std::string header = safetensors_layout(tensors_, metadata).header;
   append(std::as_bytes(std::span(header)));
   header_checksum_ = checksum();
 }

@@ -25,6 +25,17 @@ std::map<std::string, std::string> model_metadata();
 float widen_bf16(uint16_t bits);
 float widen_f16(uint16_t bits);
 
+/// A file as its header has it.
+struct SafetensorsLayout {
+  std::string header;          // all that lies before the tensors, its length included
+  std::vector<int64_t> begin;  // where each tensor's bytes begin in the file
+  int64_t bytes = 0;           // of the file
+};
+
+/// Of these tensors in this order.
+SafetensorsLayout safetensors_layout(const std::vector<NamedType>& tensors,
+                                     const std::map<std::string, std::string>& metadata = {});
+
 /// Writes a file tensor by tensor, so that no second copy of the model is ever in memory. It appears under its name
 /// only with finish(); every failure is a UserError naming the path.
 class SafetensorsWriter {

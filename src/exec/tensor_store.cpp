@@ -14,6 +14,9 @@ namespace {
 // What all ranks together send at a time when a tensor is gathered.
 constexpr int64_t kGatheredBytes = int64_t(64) << 20;
 
+// Elements of a tensor that several ranks have: fewer are not divided among them.
+constexpr int64_t kLeastOwned = 1 << 14;
+
 int64_t buffer_bytes(const ValueType& type) { return round_up(num_bytes(type), kArenaAlignment); }
 
 // Elements [begin, end) of a share, to where they lie in the whole.
@@ -109,10 +112,11 @@ void TensorStore::write(const std::string& name, const void* from, int64_t bytes
   backend_.copy_in(static_cast<char*>(tensor.data()) + offset, from, bytes);
 }
 
-void TensorStore::read(const std::string& name, void* to, int64_t bytes) const {
+void TensorStore::read(const std::string& name, void* to, int64_t bytes, int64_t offset) const {
   const Tensor& tensor = find(name);
-  TOKAMAK_CHECK(bytes <= num_bytes(tensor.type), "'{}' has {} bytes, not {}", name, num_bytes(tensor.type), bytes);
-  backend_.copy_out(to, tensor.data(), bytes);
+  TOKAMAK_CHECK(offset + bytes <= num_bytes(tensor.type), "'{}' has {} bytes, not {}", name, num_bytes(tensor.type),
+                offset + bytes);
+  backend_.copy_out(to, static_cast<const char*>(tensor.data()) + offset, bytes);
 }
 
 // Of a table all added rows are behind its own; of another parameter, and what belongs to it, behind each part that
@@ -148,6 +152,24 @@ bool TensorStore::counts_here(const std::string& name) const {
     if (!cuts && ranks_->coordinate(axis.name) != first) return false;
   }
   return true;
+}
+
+TensorStore::Owned TensorStore::owned(const std::string& name, int64_t turn) const {
+  const Tensor& tensor = find(name);
+  std::vector<PartRun> runs = share(name);
+  int64_t elements = 0, copy = 0, copies = 1;
+  for (const PartRun& run : runs) elements += run.count;
+  if (!ranks_ || elements == 0) return {0, elements};
+  for (const MeshAxis& axis : ranks_->mesh().axes) {
+    bool cuts = std::ranges::any_of(tensor.spec.cuts, [&](const Cut& cut) { return cut.axis == axis.name; });
+    if (axis.name == kPipeAxis && ranks_->coordinate(axis.name) != tensor.stage) return {};
+    if (cuts || axis.name == kPipeAxis) continue;
+    copy = copy * axis.size + ranks_->coordinate(axis.name);
+    copies *= axis.size;
+  }
+  int64_t piece = std::max(ceil_div(elements, copies), kLeastOwned);
+  int64_t begin = std::min((copy + turn) % copies * piece, elements);
+  return {begin, std::min(piece, elements - begin)};
 }
 
 void TensorStore::write_share(const std::string& name, const void* whole) {

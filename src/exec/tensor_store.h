@@ -42,8 +42,10 @@ class TensorStore {
   /// The first `bytes` bytes of what is stored (all of it, or the rows before padding), or those from `offset` on, from
   /// and to host memory.
   void write(const std::string& name, const void* from, int64_t bytes, int64_t offset = 0);
-  void read(const std::string& name, void* to, int64_t bytes) const;
+  void read(const std::string& name, void* to, int64_t bytes, int64_t offset = 0) const;
 
+  /// Those of the mesh; null: one rank.
+  const MeshRanks* ranks() const { return ranks_; }
   /// Whether this is the rank that reads and writes files for all.
   bool leads() const { return tokamak::leads(ranks_); }
   /// Where the elements of what is stored lie in the tensor of its global shape, padding left out: it comes last.
@@ -51,6 +53,14 @@ class TensorStore {
   std::vector<PartRun> share(const std::string& name) const;
   /// Whether this rank has a share that is its own, or of several ranks with the same one it is the first.
   bool counts_here(const std::string& name) const;
+  /// Which elements of its share this rank writes into a file that all ranks write: of those with the same share each
+  /// has a piece, so that all pieces are the whole tensor, once. The first of them takes what is too small to divide;
+  /// who that is differs with `turn`, the same on all ranks.
+  struct Owned {
+    int64_t begin = 0;
+    int64_t count = 0;
+  };
+  Owned owned(const std::string& name, int64_t turn) const;
   /// This rank's share, where it has one, from the whole tensor of its global shape in host memory.
   void write_share(const std::string& name, const void* whole);
   /// The whole tensor of its global shape, for the rank that leads; `to` of the others may be null. All ranks call it.

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <mutex>
 #include <numeric>
 #include <set>
 
@@ -105,6 +107,46 @@ TEST(TensorShares, MayBeOfOtherStages) {
       if (store.leads()) EXPECT_EQ(read, written) << tensor.name;
     }
   });
+}
+
+// What ranks write of a tensor of `elements`, added up by element: each is written once, by whoever has it.
+void expect_one_owner(const Mesh& mesh, const StoredTensor& tensor, int64_t owners) {
+  std::vector<int> written(size_t(num_elements(tensor.spec.global)));
+  for (int64_t turn : {0, 1}) {
+    std::atomic<int64_t> ranks_that_write = 0;
+    std::mutex mutex;
+    run_ranks(int(mesh.num_ranks()), [&](Communicator& world) {
+      MeshRanks ranks(mesh, world);
+      auto backend = cpu::make_backend();
+      TensorStore store(*backend, &ranks);
+      store.make({tensor});
+      auto [begin, count] = store.owned("w", turn);
+      ranks_that_write += count > 0;
+      std::lock_guard lock(mutex);
+      for (const PartRun& run : store.share("w"))
+        for (int64_t i = std::max(run.part, begin); i < std::min(run.part + run.count, begin + count); ++i)
+          ++written[size_t(run.whole + i - run.part)];
+    });
+    EXPECT_EQ(ranks_that_write, owners);
+  }
+  EXPECT_EQ(written, std::vector<int>(written.size(), 2));
+}
+
+TEST(TensorShares, EachElementHasOneOwner) {
+  Mesh mesh{{{"pipe", 2}, {"data", 3}, {"tensor", 2}}};
+  ArgumentSpec whole{Role::kMatrix, "", {300, 257}}, rows = whole, columns = whole, all = whole;
+  rows.cuts = {{"data", 3, 0, 1}};
+  columns.global = {300, 256};
+  columns.cuts = {{"tensor", 2, 1, 1}};
+  all.cuts = {{"tensor", 2, 0, 1}, {"data", 3, 0, 2}};
+  ArgumentSpec small{Role::kVector, "", {7}}, padded{Role::kEmbedding, "", {5, 3}};
+  padded.cuts = {{"data", 3, 0, 1}};
+  expect_one_owner(mesh, {"w", {DType::kF32, {300, 257}}, whole, 1, {0, 1}}, 5);  // of six pieces that are large enough
+  expect_one_owner(mesh, {"w", {DType::kF32, {100, 257}}, rows, 1, {1}}, 6);
+  expect_one_owner(mesh, {"w", {DType::kF32, {300, 128}}, columns, 1, {0}}, 6);
+  expect_one_owner(mesh, {"w", {DType::kF32, {50, 257}}, all, 1, {}}, 6);
+  expect_one_owner(mesh, {"w", {DType::kF32, {7}}, small, 1, {}}, 1);
+  expect_one_owner(mesh, {"w", {DType::kF32, {2, 3}}, padded, 1, {}}, 3);
 }
 
 TEST(TensorShares, HaveBuffersOfTheirOwn) {
