@@ -1,19 +1,20 @@
 #include "backend/backend.h"
 
 #include <chrono>
-#include <vector>
 
 namespace tokamak {
 namespace {
 
 class CopiedBytes : public Readback {
  public:
-  explicit CopiedBytes(int64_t bytes) : data_(size_t(bytes)) {}
-  std::byte* data() { return data_.data(); }
-  std::span<const std::byte> wait() override { return data_; }
+  explicit CopiedBytes(int64_t bytes)
+      : data_(std::make_unique_for_overwrite<std::byte[]>(size_t(bytes))), bytes_(size_t(bytes)) {}
+  std::byte* data() { return data_.get(); }
+  std::span<const std::byte> wait() override { return {data_.get(), bytes_}; }
 
  private:
-  std::vector<std::byte> data_;
+  std::unique_ptr<std::byte[]> data_;
+  size_t bytes_;
 };
 
 }  // namespace

@@ -10,6 +10,17 @@ namespace {
 
 using Op = CommunicatorCall::Op;
 
+constexpr double kEndlessSeconds = 1e6;
+
+class CommunicatorChannel : public TextChannel {
+ public:
+  explicit CommunicatorChannel(std::unique_ptr<Communicator> ranks) : ranks_(std::move(ranks)) {}
+  std::vector<std::string> exchange(std::string_view mine) override { return ranks_->exchange(mine); }
+
+ private:
+  std::unique_ptr<Communicator> ranks_;
+};
+
 std::string_view op_name(Op op) {
   switch (op) {
     case Op::kAllReduce: return "all_reduce";
@@ -258,6 +269,19 @@ std::unique_ptr<Communicator> Communicator::split(const std::string& axis, std::
   }
   TOKAMAK_CHECK(membership.rank >= 0, "[{}] {} lacks rank {}, which calls it", this->axis(), mine, rank());
   return do_split(std::move(membership));
+}
+
+std::unique_ptr<TextChannel> Communicator::open_channel(const std::string& name) {
+  Membership membership = membership_;
+  membership.axis = name;
+  membership.progress = nullptr;  // who is awaited there hangs nobody
+  return do_open_channel(std::move(membership));
+}
+
+std::unique_ptr<TextChannel> Communicator::do_open_channel(Membership membership) {
+  std::unique_ptr<Communicator> ranks = do_split(std::move(membership));
+  ranks->wait_up_to(kEndlessSeconds);
+  return std::make_unique<CommunicatorChannel>(std::move(ranks));
 }
 
 }  // namespace tokamak

@@ -68,6 +68,15 @@ struct Membership {
   std::shared_ptr<RankProgress> progress = nullptr;  // of this rank, which notes there what it waits for; null: nowhere
 };
 
+/// Texts between the same ranks, on a thread of its own beside the calls of their communicator. All make the same calls
+/// in the same order; a wait ends only with the run.
+class TextChannel {
+ public:
+  virtual ~TextChannel() = default;
+  /// What each rank has to say, in the order of ranks.
+  virtual std::vector<std::string> exchange(std::string_view mine) = 0;
+};
+
 /// Pointers are in the backend's memory. Calls throw CommunicationError; so do those that would wait for a rank that is
 /// gone. Every operation may be recorded (Backend::record) where its queue may. All ranks get the same bits from
 /// all_reduce. The order of its sum is the library's; those that Tokamak adds itself (on the CPU) are added in the
@@ -131,6 +140,9 @@ class Communicator {
   /// the same time, each with its own list, which its members share.
   std::unique_ptr<Communicator> split(const std::string& axis, std::span<const int64_t> members);
 
+  /// All ranks call it at the same time; it must not outlive this.
+  std::unique_ptr<TextChannel> open_channel(const std::string& name);
+
   /// From any thread: calls under way and all later ones, of all ranks of the world, fail with this reason.
   virtual void abort(std::string_view why) = 0;
   /// Throws if the world was aborted, or if work on a queue has failed meanwhile; to be called where results of the
@@ -169,6 +181,10 @@ class Communicator {
   [[nodiscard]] std::optional<RankProgress::Scope> wait_in(std::function<std::string()> text) const;
   virtual std::vector<std::string> do_exchange(std::string_view mine) = 0;
   virtual std::unique_ptr<Communicator> do_split(Membership membership) = 0;
+  /// By a communicator of its own, unless there is a better way.
+  virtual std::unique_ptr<TextChannel> do_open_channel(Membership membership);
+  /// From now on this rank waits for another one as long as that, where waits have an end.
+  virtual void wait_up_to(double /*seconds*/) {}
 
  private:
   void start(const CommunicatorCall& call);

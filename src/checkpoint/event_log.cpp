@@ -80,6 +80,7 @@ std::string format_event(const RunEvent& event) {
   if (event.kind == Kind::kSave)
     object.update({{"checkpoint", event.checkpoint},
                    {"seconds", event.seconds},
+                   {"stall_seconds", event.stall_seconds},
                    {"bytes", event.bytes},
                    {"step_seconds", event.step_seconds}});
   if (!event.cause.empty()) object["cause"] = event.cause;
@@ -99,6 +100,7 @@ std::optional<RunEvent> parse_event(std::string_view line) {
                  .step = count_of(object, "step"),
                  .checkpoint = text_of(object, "checkpoint"),
                  .seconds = number_of(object, "seconds"),
+                 .stall_seconds = number_of(object, object.contains("stall_seconds") ? "stall_seconds" : "seconds"),
                  .bytes = count_of(object, "bytes"),
                  .step_seconds = number_of(object, "step_seconds"),
                  .cause = text_of(object, "cause"),

@@ -22,14 +22,15 @@ struct RunEvent {
   };
 
   Kind kind = Kind::kStart;
-  double time = 0;          // seconds since the epoch
-  int64_t step = 0;         // the last that is done
-  std::string checkpoint;   // of a save: its folder's name
-  double seconds = 0;       // that a save took
-  int64_t bytes = 0;        // of its files
-  double step_seconds = 0;  // of a save: of the steps since the last one or the start, without waits for data
-  std::string cause;        // of a failure or a restart
-  std::vector<Rank> ranks;  // of a start
+  double time = 0;           // seconds since the epoch
+  int64_t step = 0;          // the last that is done
+  std::string checkpoint;    // of a save: its folder's name
+  double seconds = 0;        // that a save took until it was whole and on the disk
+  double stall_seconds = 0;  // in which no step ran for it
+  int64_t bytes = 0;         // of its files
+  double step_seconds = 0;   // of a save: of the steps since the last one or the start, without waits for data
+  std::string cause;         // of a failure or a restart
+  std::vector<Rank> ranks;   // of a start
   bool operator==(const RunEvent&) const = default;
 };
 

@@ -80,6 +80,7 @@ RunConfig as_kept(RunConfig config) {
   make_absolute(config.data.tokenizer);
   make_absolute(config.model.from);
   make_absolute(config.train.out);
+  make_absolute(config.train.archive);
   config.train.resume = true;
   return config;
 }

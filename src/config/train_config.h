@@ -31,6 +31,8 @@ struct TrainConfig {
   int64_t keep_checkpoints = 2;
   int64_t keep_every = 0;  // steps, whose multiples are kept, too; 0: none
   bool keep_best = false;
+  bool background_saves = true;  // whether steps go on while a copy of the state is written
+  std::string archive;           // a folder that finished checkpoints are copied to; empty: none
   int64_t log_every = 1;
   bool tensorboard = false;   // event files beside metrics.jsonl
   int64_t digest_every = 0;   // steps; 0: never

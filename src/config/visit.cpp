@@ -134,6 +134,8 @@ void visit(FieldList& v, TrainConfig& c) {
     at_least(1));
   v("keep_every", c.keep_every, "checkpoints of steps that are multiples of this are kept, too; 0: none", at_least(0));
   v("keep_best", c.keep_best, "keep the checkpoint with the lowest validation loss, too, and call it checkpoints/best");
+  v("background_saves", c.background_saves, "go on with steps while a copy of the state is written");
+  v("archive", c.archive, "folder that finished checkpoints are copied to, too, and resumed from; empty: none");
   v("log_every", c.log_every, "steps between lines of the log", at_least(1));
   v("tensorboard", c.tensorboard, "also write event files for TensorBoard, into the folder tensorboard of the run");
   v("digest_every", c.digest_every, "steps between digests of loss, norm and parameters in metrics.jsonl; 0: never",

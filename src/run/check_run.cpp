@@ -25,12 +25,21 @@ void check_names(const RunConfig& config) {
   parse_tasks(config.train.tasks);
 }
 
+void check_archive(const TrainConfig& train) {
+  if (train.archive.empty()) return;
+  check_folder(train.archive);
+  if (std::filesystem::weakly_canonical(train.archive) == std::filesystem::weakly_canonical(train.out))
+    user_error("[train.archive] expected another folder than train.out, got {} for both; name one on another disk",
+               train.archive);
+}
+
 }  // namespace
 
 RunConfig checked_run(const RunConfig& asked, AnotherTrains trains) {
   check_names(asked);
   if (asked.train.out.empty()) user_error("[train.out] expected a folder for the run, got nothing; name one");
   check_folder(asked.train.out);
+  check_archive(asked.train);
   if (trains == AnotherTrains::kIsRefused) require_unlocked(asked.train.out);
   RunConfig config = with_data_vocab(asked);
   std::optional<FoundCheckpoint> found;

@@ -20,6 +20,11 @@ std::string format_ms(double ms) {
 
 std::string format_eta(double seconds) { return "ETA " + format_duration(seconds); }
 
+std::string format_memory(int64_t bytes) {
+  double mib = double(bytes) / double(1 << 20);
+  return mib < 1024 ? fmt::format("{:.0f} MiB", mib) : fmt::format("{:.2f} GiB", mib / 1024);
+}
+
 /// A piece of a line, and how much it is wanted: 0 most.
 struct Part {
   int rank;
@@ -76,16 +81,17 @@ std::string format_step_line(const StepMetrics& m, int64_t total_steps, double e
 
 std::string format_outline(const RunOutline& o) {
   bool alike = double(o.steps - o.done) * double(o.step_tokens) == o.tokens;
-  double mib = double(o.memory_bytes) / double(1 << 20);
-  std::string memory = mib < 1024 ? fmt::format("{:.0f} MiB", mib) : fmt::format("{:.2f} GiB", mib / 1024);
+  std::string memory = format_memory(o.memory_bytes);
+  std::string copy =
+      o.copy_bytes > 0 ? fmt::format(", and {} of the host's for saves", format_memory(o.copy_bytes)) : "";
   std::string saved =
       o.checkpoint_every > 0 ? fmt::format("every {} steps and at the end", o.checkpoint_every) : "at the end";
   return fmt::format(
-      "{} parameters in {}, {} of memory planned\n"
+      "{} parameters in {}, {} of memory planned{}\n"
       "steps {} to {} of {}{} tokens: {} tokens, {:.3g} epochs of {}\n"
       "MFU is the share of {}\n"
       "saved {} in {}",
-      format_count(double(o.parameters)), o.precision, memory, o.done + 1, o.steps, alike ? "" : "up to ",
+      format_count(double(o.parameters)), o.precision, memory, copy, o.done + 1, o.steps, alike ? "" : "up to ",
       o.step_tokens, format_count(o.tokens), o.tokens / double(o.epoch_tokens), format_count(double(o.epoch_tokens)),
       o.peak, saved, o.out);
 }

@@ -27,6 +27,7 @@ struct RunOutline {
   int64_t parameters = 0;
   std::string precision;
   int64_t memory_bytes = 0;  // planned
+  int64_t copy_bytes = 0;    // of the host's, beside that: of the state that is being saved; 0: none is taken
   int64_t done = 0, steps = 0;
   int64_t step_tokens = 0;  // of the largest steps
   double tokens = 0;        // of all steps to come

@@ -43,13 +43,16 @@ void RunEvents::add(const RunEvent& event) {
 
 void RunEvents::began(int64_t step) { add({.kind = RunEvent::Kind::kStart, .step = step, .ranks = all_}); }
 
-void RunEvents::saved(int64_t step, const fs::path& checkpoint, double seconds) {
-  double step_seconds = std::exchange(step_seconds_, 0);
+void RunEvents::saving() { saving_seconds_ += std::exchange(step_seconds_, 0); }
+
+void RunEvents::saved(int64_t step, const fs::path& checkpoint, double seconds, double stall_seconds) {
+  double step_seconds = std::exchange(saving_seconds_, 0);
   if (!log_) return;
   add({.kind = RunEvent::Kind::kSave,
        .step = step,
        .checkpoint = checkpoint.filename().string(),
        .seconds = seconds,
+       .stall_seconds = stall_seconds,
        .bytes = bytes_in(checkpoint),
        .step_seconds = step_seconds});
 }

@@ -20,7 +20,10 @@ class RunEvents {
   void began(int64_t step);
   /// A step of this start is recorded.
   void took(const StepMetrics& metrics) { step_seconds_ += (metrics.ms - metrics.data_wait_ms) * 1e-3; }
-  void saved(int64_t step, const std::filesystem::path& checkpoint, double seconds);
+  /// The state after the steps so far is about to be saved; is saved, `seconds` later, in which the run stood still for
+  /// `stall_seconds`.
+  void saving();
+  void saved(int64_t step, const std::filesystem::path& checkpoint, double seconds, double stall_seconds);
   /// From now on this rank writes, which has the lock of the folder, as the one that led is gone.
   void take_over(int64_t step, const std::string& cause);
   void ended(int64_t step, bool stopped);
@@ -37,7 +40,8 @@ class RunEvents {
   std::vector<RunEvent::Rank> all_;
   std::optional<EventLog> log_;  // of the rank that writes
   bool told_ = false;            // why lines are missing
-  double step_seconds_ = 0;      // since the last save
+  double step_seconds_ = 0;      // of steps whose state is not being saved
+  double saving_seconds_ = 0;    // of those before
 };
 
 }  // namespace tokamak

@@ -10,8 +10,8 @@ namespace tokamak {
 
 KeepRule keep_rule(const TrainConfig& train) { return {train.keep_checkpoints, train.keep_every}; }
 
-std::filesystem::path save_progress(const RunProgress& progress, const ResolvedRun& run, const TensorStore& store,
-                                    const RunData& data, const CheckpointMarks& marks) {
+CheckpointState describe_progress(const RunProgress& progress, const ResolvedRun& run, const RunData& data,
+                                  const CheckpointMarks& marks) {
   data.verify_used();
   CheckpointState state{.step = progress.step,
                         .tokens = progress.tokens,
@@ -22,7 +22,13 @@ std::filesystem::path save_progress(const RunProgress& progress, const ResolvedR
                         .is_extra = marks.is_extra};
   data.describe(state, progress.samples);
   state.for_others = hugging_face_files(run.asked.model, data.tokenizer());
-  return save_checkpoint(run.asked.train.out, state, store, keep_rule(run.asked.train));
+  return state;
+}
+
+std::filesystem::path save_progress(const RunProgress& progress, const ResolvedRun& run, const TensorStore& store,
+                                    const RunData& data, const CheckpointMarks& marks) {
+  return save_checkpoint(run.asked.train.out, describe_progress(progress, run, data, marks), store,
+                         keep_rule(run.asked.train));
 }
 
 RunProgress load_progress(const FoundCheckpoint& found, Session& session) {

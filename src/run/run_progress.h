@@ -22,6 +22,10 @@ struct CheckpointMarks {
 /// Which checkpoints the run keeps.
 KeepRule keep_rule(const TrainConfig& train);
 
+/// All of a checkpoint but its tensors.
+CheckpointState describe_progress(const RunProgress& progress, const ResolvedRun& run, const RunData& data,
+                                  const CheckpointMarks& marks = {});
+
 /// Saves the tensors and the rest of the run's state; the folder. UserErrors are those of save_checkpoint.
 std::filesystem::path save_progress(const RunProgress& progress, const ResolvedRun& run, const TensorStore& store,
                                     const RunData& data, const CheckpointMarks& marks = {});

@@ -5,35 +5,139 @@
 #include "run/rank_decisions.h"
 
 #include <chrono>
+#include <utility>
 
 namespace tokamak {
 
-void RunSaver::save(const RunProgress& done, bool is_extra) {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+}  // namespace
+
+RunSaver::RunSaver(StartedRun& start, int64_t saved, StepReporter& reporter, RunEvents& events, Backend& backend,
+                   TrainObserver& observer, const MeshRanks* ranks)
+    : start_(start), reporter_(reporter), events_(events), backend_(backend), observer_(observer), ranks_(ranks),
+      saved_step_(saved), durable_step_(saved) {
+  const TrainConfig& train = start_.resolved.asked.train;
+  if (leads(ranks) && !train.archive.empty()) archiver_ = std::make_unique<Archiver>(train.archive, keep_rule(train));
+}
+
+int64_t RunSaver::save_in_background(int64_t free_bytes) {
+  auto made = std::make_unique<BackgroundSaver>(start_.session->store(), backend_);
+  int64_t bytes = made->copy_bytes();
+  bool fits = free_bytes == 0 || bytes <= free_bytes;
+  if (any_of(ranks_, !fits)) {
+    observer_.message(fmt::format(
+        "training waits for saves (train.background_saves): a copy of the state takes {} MiB of host memory on each "
+        "rank, and {} do not have them",
+        bytes >> 20, fits ? "some" : fmt::format("with {} MiB left some", free_bytes >> 20)));
+    return 0;
+  }
+  background_ = std::move(made);
+  return bytes;
+}
+
+void RunSaver::save(const RunProgress& done, bool is_extra) { save(done, is_extra, false); }
+
+void RunSaver::save_now(const RunProgress& done, bool is_extra) {
+  save(done, is_extra, true);
+  settle();
+}
+
+void RunSaver::save(const RunProgress& done, bool is_extra, bool now) {
   if (saved_step_ == done.step) return;
   auto in = enter(progress_of(ranks_), RankPhase::kSave);
+  auto begin = Clock::now();
+  settle();
   if (leads(ranks_)) start_.choices.save(start_.platform.tuning, backend_);
-  auto begin = std::chrono::steady_clock::now();
+  events_.saving();
   reporter_.saving();
   CheckpointMarks marks = this->marks();
   marks.is_extra = is_extra;
-  auto path = save_progress(done, start_.resolved, start_.session->store(), *start_.data, marks);
-  reporter_.saved(done.step);
+  const TrainConfig& train = start_.resolved.asked.train;
+  CheckpointState state = describe_progress(done, start_.resolved, *start_.data, marks);
+  bool in_background = !now && begin_in_background(state);
+  if (!in_background) save_checkpoint(train.out, state, start_.session->store(), keep_rule(train));
   saved_step_ = done.step;
-  seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  events_.saved(done.step, path, seconds_);
-  start_.data->saved(done.step, done.samples);
-  observer_.saved(done.step, path);
+  reporter_.saved(done.step);
+  newest_ = {done, checkpoints_folder(train.out) / checkpoint_name(done.step), seconds_since(begin)};
+  if (!in_background) ended(newest_.stall_seconds);
 }
 
+bool RunSaver::begin_in_background(const CheckpointState& state) {
+  if (!background_) return false;
+  const TrainConfig& train = start_.resolved.asked.train;
+  if (background_->begin(train.out, state, keep_rule(train))) return true;
+  background_.reset();
+  observer_.message("training waits for saves: not all ranks see the run's folder, so rank 0 writes all");
+  return false;
+}
+
+void RunSaver::ended(double seconds) {
+  int64_t step = newest_.done.step;
+  durable_step_ = step;
+  seconds_ = seconds;
+  events_.saved(step, newest_.path, seconds, newest_.stall_seconds);
+  start_.data->saved(step, newest_.done.samples);
+  int64_t checked_every = start_.resolved.asked.train.verify_every;  // others may turn out to be wrong
+  if (archiver_ && (checked_every == 0 || step % checked_every == 0)) archiver_->add(newest_.path);
+  observer_.saved(step, newest_.path);
+  if (std::exchange(marks_later_, false)) mark_best(best_);
+  if (std::exchange(removes_later_, false)) remove_old();
+}
+
+void RunSaver::look() {
+  if (is_open() && background_->has_ended() && background_->failure().empty()) settle();
+  warn_of_archive();
+}
+
+void RunSaver::warn_of_archive() {
+  std::string warning = archiver_ ? archiver_->take_warning() : "";
+  if (!warning.empty()) observer_.message(warning);
+}
+
+void RunSaver::finish_archive() {
+  if (archiver_) archiver_->wait();
+  warn_of_archive();
+}
+
+void RunSaver::settle() {
+  if (!is_open()) return;
+  auto in = enter(progress_of(ranks_), RankPhase::kSave);
+  ended(background_->take());
+}
+
+void RunSaver::settle_quietly() {
+  try {
+    settle();
+  } catch (const std::exception&) {
+    // Another error is under way.
+  }
+}
+
+void RunSaver::abandon() {
+  if (!is_open()) return;
+  if (background_->abandon())
+    ended(newest_.stall_seconds);
+  else
+    saved_step_ = durable_step_;
+}
+
+// Of a checkpoint that has no name yet, when it has one.
 void RunSaver::mark_best(int64_t step) {
   best_ = step;
   if (!leads(ranks_)) return;
+  if (is_open()) return void(marks_later_ = true);
   const TrainConfig& train = start_.resolved.asked.train;
   reporter_.saving();  // the losses that say so are on the disk before the one before it is removed
   point_best(checkpoints_folder(train.out), step);
 }
 
-void RunSaver::remove_old() const {
+void RunSaver::remove_old() {
+  if (is_open()) return void(removes_later_ = true);
   const TrainConfig& train = start_.resolved.asked.train;
   if (leads(ranks_)) remove_old_checkpoints(train.out, keep_rule(train), reporter_.known_good().step, best_);
 }
@@ -53,12 +157,14 @@ void RunSaver::rescue(const RunProgress& done, const std::deque<StepMetrics>& re
                     done.step + 1, saved_step_));
   try {
     auto in = enter(progress_of(ranks_), RankPhase::kSave);
-    auto begin = std::chrono::steady_clock::now();
+    auto begin = Clock::now();
+    events_.saving();
     reporter_.saving();
     auto path = rescue_progress(done, recent, start_.resolved, *start_.session, backend_, *start_.data, marks(), leads);
     if (!path) return;
     if (!leads) events_.take_over(done.step, cause);
-    events_.saved(done.step, *path, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    double seconds = seconds_since(begin);
+    events_.saved(done.step, *path, seconds, seconds);
     start_.data->saved(done.step, done.samples);
     observer_.rescue_told(fmt::format("saved the state after step {} in {}", done.step, path->string()));
   } catch (const UserError& error) {  // why ranks are lost is told, too

@@ -2,6 +2,8 @@
 // tests/e2e/resume_test.cpp, tests/mesh/rescue_test.cpp.
 #pragma once
 
+#include "run/archiver.h"
+#include "run/background_saver.h"
 #include "run/rescue.h"
 #include "run/run_events.h"
 #include "run/start_run.h"
@@ -13,12 +15,29 @@ class RunSaver {
  public:
   /// Of a run that goes on after `saved` steps. What is passed must outlive it.
   RunSaver(StartedRun& start, int64_t saved, StepReporter& reporter, RunEvents& events, Backend& backend,
-           TrainObserver& observer, const MeshRanks* ranks)
-      : start_(start), reporter_(reporter), events_(events), backend_(backend), observer_(observer), ranks_(ranks),
-        saved_step_(saved) {}
+           TrainObserver& observer, const MeshRanks* ranks);
 
-  /// The state after all steps so far, which have run and are recorded; once. `is_extra`: as CheckpointState has it.
+  /// From now on saves are written beside the steps, where there is memory for a copy of the state; `free_bytes` are
+  /// left in the host's (0: unknown). The bytes of the copy; 0: there is none. All ranks call it.
+  int64_t save_in_background(int64_t free_bytes);
+
+  /// The state after all steps so far, which have run and are recorded; once, when the save before has ended. It may
+  /// still be written on return. `is_extra`: as CheckpointState has it.
   void save(const RunProgress& done, bool is_extra = false);
+  /// The same, and it is on the disk on return.
+  void save_now(const RunProgress& done, bool is_extra = false);
+  /// Between two steps: tells of a save that has ended well meanwhile, and of what could not be archived.
+  void look();
+  /// Waits for the save that is being written. Throws why it failed, on all ranks.
+  void settle();
+  /// The same before an error is thrown that all ranks live to see.
+  void settle_quietly();
+  /// Why a save has failed that was being written; empty: none has. For any thread.
+  std::string failure() const { return background_ ? background_->failure() : ""; }
+  /// Waits until the newest checkpoint is in the archive, where there is one, or could not be copied.
+  void finish_archive();
+  /// Other ranks are lost: what is being written is left, unless only its name is missing.
+  void abandon();
 
   /// That the last save took; 0: there was none.
   double seconds() const { return seconds_; }
@@ -26,7 +45,7 @@ class RunSaver {
   /// The checkpoint of this step, which is saved, is the best from now on; 0: none is.
   void mark_best(int64_t step);
   /// Removes what is older than the newest ones, but for the best one and the one known to be good.
-  void remove_old() const;
+  void remove_old();
 
   /// Whether this rank can save the state without the others: it has all of it. A backend's queue is let go with
   /// whatever is in it.
@@ -38,7 +57,19 @@ class RunSaver {
   void rescue(const RunProgress& done, const std::deque<StepMetrics>& recent, const std::string& cause);
 
  private:
+  // A save that has begun.
+  struct Saved {
+    RunProgress done;
+    std::filesystem::path path;
+    double stall_seconds = 0;
+  };
+
   CheckpointMarks marks() const { return {reporter_.known_good(), best_}; }
+  bool is_open() const { return background_ && background_->is_open(); }
+  bool begin_in_background(const CheckpointState& state);
+  void save(const RunProgress& done, bool is_extra, bool now);
+  void ended(double seconds);
+  void warn_of_archive();
 
   StartedRun& start_;
   StepReporter& reporter_;
@@ -46,8 +77,13 @@ class RunSaver {
   Backend& backend_;
   TrainObserver& observer_;
   const MeshRanks* ranks_;
-  int64_t saved_step_;
+  std::unique_ptr<BackgroundSaver> background_;  // null: training waits for saves
+  std::unique_ptr<Archiver> archiver_;           // null: no archive, or another rank leads
+  Saved newest_;
+  int64_t saved_step_;    // or being saved
+  int64_t durable_step_;  // the last that is on the disk
   int64_t best_ = 0;
+  bool marks_later_ = false, removes_later_ = false;  // when the open save has ended
   double seconds_ = 0;
 };
 

@@ -1,5 +1,9 @@
 #include "run/start_run.h"
 
+#include "base/error.h"
+#include "base/memory_sharers.h"
+#include "base/system.h"
+#include "checkpoint/archive.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "checkpoint/find_together.h"
 #include "compile/memory_advice.h"
@@ -17,11 +21,25 @@ namespace {
 constexpr double kSlowStep = 20;    // seconds
 constexpr int64_t kLargeVocab = 4;  // times the data's
 
+// A run whose folder is gone goes on from its archive; a new one does not mix with another.
+void restore(const TrainConfig& train, bool goes_on, TrainObserver& observer, std::vector<std::string>* warnings) {
+  if (train.archive.empty()) return;
+  if (goes_on) {
+    std::string restored = restore_archived(train.archive, train.out, warnings);
+    if (!restored.empty()) observer.message(fmt::format("copied {} back from {}", restored, train.archive));
+    return;
+  }
+  if (!list_checkpoints(checkpoints_folder(train.archive)).empty())
+    user_error("[train.archive] expected a folder without checkpoints for a run that begins anew, got {}; name another",
+               train.archive);
+}
+
 // The rank that leads then puts in order what a killed process left behind.
 std::optional<FoundCheckpoint> find_start(const RunConfig& asked, bool goes_on, TrainObserver& observer,
                                           const MeshRanks* ranks) {
   std::vector<std::string> warnings;
   std::optional<FoundCheckpoint> found;
+  if (leads(ranks)) restore(asked.train, goes_on, observer, &warnings);
   if (any_of(ranks, goes_on)) found = find_together(asked.train.out, &warnings, ranks);
   for (const std::string& warning : warnings) observer.message("warning: " + warning);
   if (leads(ranks)) repair_checkpoints(asked.train.out, found, keep_rule(asked.train));
@@ -112,6 +130,15 @@ void add_size_notes(const StartedRun& start, std::vector<std::string>& notes) {
                     vocab, needed));
 }
 
+// A device's plan takes none of the host's memory; ranks of one machine share that. All ranks call it.
+int64_t host_bytes_left(int64_t free_bytes, int64_t planned_bytes, Backend& backend, const MeshRanks* ranks) {
+  bool has_device = backend.queue(0);
+  std::string mine = memory_place();
+  std::vector<std::string> places = ranks ? ranks->world().exchange(mine) : std::vector{mine};
+  if (has_device) return available_memory() / std::ranges::count(places, mine);
+  return free_bytes > 0 ? std::max<int64_t>(free_bytes - planned_bytes, 1) : 0;
+}
+
 // Behind the search for a checkpoint.
 void prepare_session(StartedRun& start, const RunConfig& asked, const Platform& platform, Backend& backend,
                      TrainObserver& observer, const MeshRanks* ranks) {
@@ -121,6 +148,7 @@ void prepare_session(StartedRun& start, const RunConfig& asked, const Platform& 
   start.clock.time("compiling", [&] {
     CompiledRun compiled = compile_to_fit(start.resolved, start.platform, free_bytes, ranks);
     allocate(start, std::move(compiled), backend, ranks);
+    start.host_bytes_left = host_bytes_left(free_bytes, start.session->compiled().total_bytes(), backend, ranks);
   });
 }
 

@@ -23,6 +23,7 @@ struct StartedRun {
   std::unique_ptr<InitialValues> initial;  // of a run that begins with them: drawn meanwhile
   ChoicesFile choices;
   std::unique_ptr<Session> session;  // without values
+  int64_t host_bytes_left = 0;       // of memory for this rank beside what is planned; 0: unknown
 };
 
 /// All ranks call it. UserErrors: a folder that another process trains in, settings that do not fit the run or its

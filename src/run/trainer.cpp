@@ -59,6 +59,7 @@ class Trainer {
                                                start_.found ? start_.found->state.good : KnownGoodState());
     saver_ = std::make_unique<RunSaver>(start_, done_.step, *reporter_, events_, backend, observer_, ranks);
     watch_before();
+    if (trains() && saves_between()) copy_bytes_ = saver_->save_in_background(start_.host_bytes_left);
     if (trains()) {
       data_.started(done_.step, done_.samples, reporter_->reached());
       if (start_.is_first) events_.began(begun_);
@@ -75,10 +76,12 @@ class Trainer {
     try {
       return run_steps();
     } catch (const CommunicationError& error) {
+      saver_->abandon();
       if (leads(ranks_)) events_.failed(last_step(), error.what());
       if (!is_suspect_) rescue(error.what());
       throw;
     } catch (const std::exception& error) {
+      saver_->settle_quietly();
       events_.failed(last_step(), error.what());
       throw;
     }
@@ -104,9 +107,12 @@ class Trainer {
         stopped = has_ended();
       else
         report(queue_.take());
+      saver_->look();
     }
+    saver_->settle();
     summary_.stopped = stopped;
     if (goes_on()) return summary_;
+    saver_->finish_archive();
     if (done_.step < total && !stopped)
       observer_.message(fmt::format("after step {} {}", done_.step, watch_->why_over()));
     if (trained) data_.ended(done_.step, done_.samples);
@@ -124,6 +130,7 @@ class Trainer {
     return {.parameters = count_parameters(run_.asked.model),
             .precision = std::string(precision_name(run_.compile.precision)),
             .memory_bytes = session_.compiled().total_bytes() + samples_.planned_bytes(),
+            .copy_bytes = copy_bytes_,
             .done = done_.step,
             .steps = train_.steps,
             .step_tokens = run_.asked.step_tokens(),
@@ -177,6 +184,12 @@ class Trainer {
 
   bool asks_tasks() const { return tasks_ && (is_last() || due(train_.tasks_every)); }
 
+  // Whether steps follow a save.
+  bool saves_between() const {
+    return train_.background_saves &&
+           (train_.keep_best || (train_.checkpoint_every > 0 && done_.step + train_.checkpoint_every < end_));
+  }
+
   bool needs_outcome() const {
     return is_last_of_phase() || due(train_.eval_every) || asks_tasks() || due(train_.sample_every) ||
            due(train_.checkpoint_every) || due(train_.verify_every);
@@ -185,6 +198,7 @@ class Trainer {
   // On the steps' thread, before each of them.
   StepNews ask_all(StepNews mine) const {
     mine.stops = stop_();
+    if (mine.failure.empty()) mine.failure = saver_->failure();
     return tell_all(ranks_, mine);
   }
 
@@ -222,7 +236,7 @@ class Trainer {
     if (!end) return false;
     if (end->last_step < done_.step) done_ = before_.at(end->last_step);
     report(queue_.take());
-    saver_->save(done_);
+    saver_->save_now(done_);
     if (end->news.stops) return true;
     if (data_error_) std::rethrow_exception(data_error_);
     throw UserError(end->news.failure);
@@ -262,20 +276,23 @@ class Trainer {
     if (!evaluates) reporter_->show(newest);
     if (due(train_.verify_every)) verify();
     bool is_saved = is_last() || due(train_.checkpoint_every);
-    if (is_saved || is_last_of_phase()) saver_->save(done_, !is_saved);
+    if (is_last_of_phase())
+      saver_->save_now(done_, !is_saved);
+    else if (is_saved)
+      saver_->save(done_);
     warn_of_kill(newest);
     try {
       if (evaluates) {
         std::optional<double> loss = evaluate();
         if (loss) reporter_->add_val_loss(newest, *loss);
         reporter_->show(newest);
-        if (!loss) return saver_->save(done_), false;
+        if (!loss) return saver_->save_now(done_), false;
         judge(*loss);
       }
-      if (asks_tasks() && !ask_tasks(newest)) return saver_->save(done_), false;
+      if (asks_tasks() && !ask_tasks(newest)) return saver_->save_now(done_), false;
       if (due(train_.sample_every) && !any_of(ranks_, stop_())) sample();
     } catch (...) {
-      saver_->save(done_);
+      saver_->save_now(done_);
       throw;
     }
     return true;
@@ -290,6 +307,7 @@ class Trainer {
     queue_.run([&] { wrong = session_.compare_slots(done_.step); });
     is_suspect_ = !wrong.empty();
     if (!is_suspect_) return;
+    saver_->settle();
     go_back(ranks_, train_.out, verified, wrong);
   }
 
@@ -399,6 +417,7 @@ class Trainer {
   std::exception_ptr data_error_;          // of this rank
   RunProgress done_;                       // or under way
   std::map<int64_t, RunProgress> before_;  // of steps under way, by the steps done before
+  int64_t copy_bytes_ = 0;                 // of the state, to save in the background; 0: there is none
   int64_t begun_ = 0;                      // steps that were done before this start
   int64_t recorded_step_ = 0;              // the last of this start; 0: none
   std::deque<StepMetrics> recent_;

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <vector>
 
@@ -37,27 +38,26 @@ struct ReadBuffer {
 // Those that are free, for all threads: making one takes as long as a step of generation.
 class ReadBuffers {
  public:
+  // The smallest that is large enough.
   std::unique_ptr<ReadBuffer> take(int64_t bytes) {
     std::lock_guard lock(mutex_);
-    for (std::unique_ptr<ReadBuffer>& one : free_)
-      if (one->buffer.bytes() >= bytes) {
-        std::swap(one, free_.back());
-        std::unique_ptr<ReadBuffer> taken = std::move(free_.back());
-        free_.pop_back();
-        return taken;
-      }
-    return std::make_unique<ReadBuffer>(std::max(bytes, kLeastBytes));
+    auto best = free_.lower_bound(bytes);
+    if (best == free_.end()) return std::make_unique<ReadBuffer>(std::max(bytes, kLeastBytes));
+    std::unique_ptr<ReadBuffer> taken = std::move(best->second);
+    free_.erase(best);
+    return taken;
   }
   void give(std::unique_ptr<ReadBuffer> one) {
     std::lock_guard lock(mutex_);
-    if (free_.size() < kMost) free_.push_back(std::move(one));
+    int64_t bytes = one->buffer.bytes();
+    if (free_.size() < kMost) free_.emplace(bytes, std::move(one));
   }
 
  private:
   std::mutex mutex_;
   static constexpr int64_t kLeastBytes = 256;
-  static constexpr size_t kMost = 32;
-  std::vector<std::unique_ptr<ReadBuffer>> free_;
+  static constexpr size_t kMost = 8192;                       // of a copy of a large model's state, too
+  std::multimap<int64_t, std::unique_ptr<ReadBuffer>> free_;  // by their bytes
 };
 
 class PinnedReadback : public Readback {

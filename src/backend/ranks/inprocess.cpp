@@ -100,6 +100,7 @@ class InProcess : public HostCommunicator {
     if (++group_->came[key] == size) group_->splits.erase(key), group_->came.erase(key);
     return made;
   }
+  void wait_up_to(double seconds) override { timeout_seconds_ = seconds; }
 
  private:
   void meet(std::unique_lock<std::mutex>& lock, int peer) {
@@ -141,15 +142,15 @@ class InProcess : public HostCommunicator {
   template <class Ready>
   void wait(std::unique_lock<std::mutex>& lock, int peer, const Ready& ready) {
     using namespace std::chrono;
-    auto deadline = steady_clock::now() + duration_cast<nanoseconds>(duration<double>(world_.options.timeout_seconds));
+    auto deadline = steady_clock::now() + duration_cast<nanoseconds>(duration<double>(timeout_seconds_));
     auto over = [&] { return !world_.failure.empty() || ready() || group_->left[size_t(peer)]; };
     bool in_time = world_.changed.wait_until(lock, deadline, over);
     throw_if_failed();
     if (ready()) return;
     world_.fail(in_time ? fmt::format("[{}] {} waits in {} for {}, which has ended", axis(), name_of(rank()),
                                       calls_text(), name_of(peer))
-                        : fmt::format("[{}] {} has waited {} s in {} for {}", axis(), name_of(rank()),
-                                      world_.options.timeout_seconds, calls_text(), name_of(peer)));
+                        : fmt::format("[{}] {} has waited {} s in {} for {}", axis(), name_of(rank()), timeout_seconds_,
+                                      calls_text(), name_of(peer)));
     throw_if_failed();
   }
 
@@ -159,6 +160,7 @@ class InProcess : public HostCommunicator {
 
   std::shared_ptr<Group> group_;
   World& world_;
+  double timeout_seconds_ = world_.options.timeout_seconds;
   int64_t splits_ = 0;
 };
 

@@ -118,6 +118,7 @@ class ProcessCommunicator : public HostCommunicator {
     std::string key = fmt::format("{}.{}.{}", key_, splits_++, membership.ranks[0]);
     return std::make_unique<ProcessCommunicator>(store_, options_, std::move(key), std::move(membership));
   }
+  void wait_up_to(double seconds) override { options_.timeout_seconds = seconds; }
 
  private:
   static constexpr double kLinkSeconds = 60;

@@ -50,6 +50,25 @@ std::vector<int> peers_of(const CommunicatorCall& call, int rank, int size) {
   return peers;
 }
 
+// Through the run's store, without a device.
+class StoreChannel : public TextChannel {
+ public:
+  StoreChannel(std::shared_ptr<NcclRun> run, std::string key, int rank, int size)
+      : run_(std::move(run)), key_(std::move(key)), rank_(rank), size_(size) {}
+
+  std::vector<std::string> exchange(std::string_view mine) override {
+    constexpr double kEndlessSeconds = 1e6;
+    return run_->store.exchange(fmt::format("{}/{}", key_, exchanges_++), rank_, size_, std::string(mine),
+                                kEndlessSeconds);
+  }
+
+ private:
+  std::shared_ptr<NcclRun> run_;
+  std::string key_;
+  int rank_, size_;
+  int64_t exchanges_ = 0;
+};
+
 class NcclCommunicator : public Communicator {
  public:
   // `key` is this communicator's own, and the same on all its ranks. `mails`: its ranks will send each other
@@ -178,6 +197,10 @@ class NcclCommunicator : public Communicator {
 
   std::vector<std::string> do_exchange(std::string_view mine) override {
     return run_->store.exchange(fmt::format("{}/exchange{}", key_, exchanges_++), rank(), size(), std::string(mine));
+  }
+  std::unique_ptr<TextChannel> do_open_channel(Membership membership) override {
+    return std::make_unique<StoreChannel>(run_, fmt::format("{}.{}.{}", key_, splits_++, membership.axis), rank(),
+                                          size());
   }
   std::unique_ptr<Communicator> do_split(Membership membership) override {
     std::string key = fmt::format("{}.{}.{}", key_, splits_++, membership.ranks[0]);

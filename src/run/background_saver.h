@@ -1,0 +1,59 @@
+// Saves that are written while training goes on: the state is copied to host memory between two steps, and written from
+// there by a thread of its own. Tests: tests/mesh/background_save_test.cpp, tests/e2e/background_save_test.cpp.
+#pragma once
+
+#include "checkpoint/shared_save.h"
+#include "checkpoint/state_copy.h"
+#include "exec/task_queue.h"
+
+#include <atomic>
+#include <optional>
+
+namespace tokamak {
+
+/// All ranks of a run have one, and call begin() at the same time. Their threads speak through a channel of their own.
+class BackgroundSaver {
+ public:
+  /// Of the store that is copied; it and the backend must outlive this.
+  BackgroundSaver(const TensorStore& store, Backend& backend);
+  /// Waits for what is being written.
+  ~BackgroundSaver();
+  BackgroundSaver(const BackgroundSaver&) = delete;
+  BackgroundSaver& operator=(const BackgroundSaver&) = delete;
+
+  /// Of the host's memory, which the first save takes for good.
+  int64_t copy_bytes() const { return copy_.bytes(); }
+
+  /// Copies the state and begins to write it; nothing is being written. False: ranks share no folders, and nothing is
+  /// saved.
+  bool begin(const std::filesystem::path& out, const CheckpointState& state, const KeepRule& keep);
+
+  /// Whether a save has begun whose end nobody took.
+  bool is_open() const { return open_; }
+  /// Whether that has ended, well or not. For any thread.
+  bool has_ended() const { return ended_; }
+  /// Why it failed; empty: it did not, or has not yet. For any thread.
+  std::string failure() const;
+  /// Waits for the end and takes it: the seconds since begin() when the checkpoint was whole. Throws what failed.
+  double take();
+  /// Gives up what this rank has not written yet; other ranks, if there are any, are lost. Whether the checkpoint is
+  /// whole all the same.
+  bool abandon();
+
+ private:
+  void write(const CompleteSave& complete);
+
+  StateCopy copy_;
+  const TensorStore& store_;
+  std::unique_ptr<TextChannel> channel_;  // null: one rank
+  bool open_ = false;
+  std::atomic<bool> ended_ = false, abandoned_ = false;
+  std::chrono::steady_clock::time_point begin_;
+  mutable std::mutex mutex_;  // of what follows
+  double seconds_ = 0;
+  std::exception_ptr error_;
+  std::string failure_;
+  TaskQueue tasks_;  // last: its thread uses the others
+};
+
+}  // namespace tokamak
