@@ -141,8 +141,8 @@ void Program::share_workspace(int stream) {
 
 void* Program::address(ValueId value) const {
   const Location& location = plan_.locations[size_t(value)];
-  if (location.argument != kNoValue) return arguments_.at(location.argument);
-  return static_cast<char*>(arena_->data()) + location.offset;
+  void* storage = location.argument != kNoValue ? arguments_.at(location.argument) : arena_->data();
+  return static_cast<char*>(storage) + location.offset;
 }
 
 void Program::set_input(std::string_view name, const void* from, int64_t bytes) {

@@ -172,6 +172,13 @@ std::vector<ValueType> infer_slice(const NodeSpec& spec) {
   return {{spec.inputs[0].dtype, shape}};
 }
 
+std::vector<ValueType> infer_slice_view(const NodeSpec& spec) {
+  if (!may_view_slice(spec))
+    user_error("[slice_view] expected rows that lie one behind the other, from a multiple of {} bytes on, got {} of {}",
+               kViewAlignment, spec.attrs.get_int("begin"), to_string(spec.inputs[0]));
+  return infer_slice(spec);
+}
+
 // Copies `count` whole indices of dim, from index `from_at` of x to `to_at` of y.
 void copy_range(const HostTensor& x, int64_t from_at, HostTensor& y, int64_t to_at, size_t dim, int64_t count) {
   Around from = around(x.shape(), dim), to = around(y.shape(), dim);
@@ -299,6 +306,16 @@ std::vector<ValueId> concat_gradient(GraphBuilder& g, const Node& node, std::spa
 
 }  // namespace
 
+int64_t slice_offset(const NodeSpec& spec) {
+  const ValueType& from = spec.inputs[0];
+  return spec.attrs.get_int("begin") * around(from.shape, size_t(spec.attrs.get_int("dim"))).inner *
+         dtype_bytes(from.dtype);
+}
+
+bool may_view_slice(const NodeSpec& spec) {
+  return around(spec.inputs[0].shape, checked_dim(spec)).outer == 1 && slice_offset(spec) % kViewAlignment == 0;
+}
+
 namespace op {
 constinit const OpDef reshape = {.name = "reshape",
                                  .attrs = kReshapeAttrs,
@@ -322,6 +339,14 @@ constinit const OpDef slice = {.name = "slice",
                                .reference = slice_reference,
                                .cost = move_cost,
                                .sharding = {.rule = slice_rule, .of_part = slice_of_part}};
+constinit const OpDef slice_view = {.name = "slice_view",
+                                    .attrs = kSliceAttrs,
+                                    .infer = infer_slice_view,
+                                    .gradient = slice_gradient,
+                                    .reference = slice_reference,
+                                    .cost = view_cost,
+                                    .fusion = Fusion::kView,
+                                    .sharding = {.rule = slice_rule, .of_part = slice_of_part}};
 constinit const OpDef pad = {.name = "pad",
                              .attrs = kPadAttrs,
                              .infer = infer_pad,

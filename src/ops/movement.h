@@ -1,15 +1,22 @@
 // Ops that move elements, or only give them another shape.
 #pragma once
 
-#include "graph/graph.h"
+#include "graph/op_def.h"
 
 namespace tokamak {
 
 class GraphBuilder;
 
 namespace op {
-extern const OpDef reshape, transpose, slice, pad, concat;
+extern const OpDef reshape, transpose, slice, slice_view, pad, concat;
 }  // namespace op
+
+/// slice_view is a slice that shows the bytes of what it is of: its indices lie one behind the other there, and begin
+/// at a multiple of so many bytes, as kernels expect of every value.
+inline constexpr int64_t kViewAlignment = 64;
+bool may_view_slice(const NodeSpec& slice);
+/// Bytes before the first element of a slice or a view of one.
+int64_t slice_offset(const NodeSpec& slice);
 
 ValueId reshape(GraphBuilder& g, ValueId a, Shape shape);  // one dim may be -1; returns `a` when nothing changes
 ValueId transpose(GraphBuilder& g, ValueId a, std::vector<int64_t> perm);

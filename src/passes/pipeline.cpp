@@ -25,7 +25,9 @@
 #include "passes/pad_vocab.h"
 #include "passes/scatter_in_place.h"
 #include "passes/shard.h"
+#include "passes/split_reductions.h"
 #include "passes/step_mesh.h"
+#include "passes/view_slices.h"
 
 namespace tokamak {
 namespace {
@@ -97,12 +99,16 @@ constexpr Pass kPasses[] = {
      "adds up states, and vectors onto states, in one kernel"},
     {"attention_sums", PassStage::kProgram, Numerics::kTolerance, Effects::kKept, fuses, attention_sums,
      "attention's gradient also gives the gradient of the bias of q, k and v, where the target has a kernel for it"},
+    {"split_reductions", PassStage::kProgram, Numerics::kTolerance, Effects::kKept, always, split_reductions,
+     "reductions of many elements to few in two steps, of which the first keeps all of the device busy"},
     {"form_groups", PassStage::kProgram, Numerics::kExact, Effects::kKept, always, form_groups,
      "gives every pointwise op, reduction and composite its kernel template"},
     {"fuse", PassStage::kProgram, Numerics::kExact, Effects::kKept, always, fuse,
      "merges groups, so that values between them never reach memory; matmuls take bias and functions"},
     {"fuse_prologues", PassStage::kProgram, Numerics::kTolerance, Effects::kKept, fuses_prologues, fuse_prologues,
      "norms in the matmuls of few rows behind them, where the target has a kernel for it: generation"},
+    {"view_slices", PassStage::kProgram, Numerics::kExact, Effects::kKept, always, view_slices,
+     "slices that lie in one piece are shown where they are, not copied"},
     {"eliminate_dead_code", PassStage::kProgram, Numerics::kExact, Effects::kKept, always, eliminate_dead_code,
      "removes what the passes above left without a reader"},
 };

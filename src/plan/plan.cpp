@@ -41,7 +41,8 @@ void place_values(Plan& plan, const StreamAssignment& assignment) {
   plan.live_bytes = *std::max_element(live.begin(), live.end());
   for (size_t value = 0; value < storage.block_of.size(); ++value) {
     int block = storage.block_of[value];
-    plan.locations.push_back({block < 0 ? -1 : plan.blocks[size_t(block)].offset, storage.argument_of[value]});
+    int64_t begin = block < 0 ? 0 : plan.blocks[size_t(block)].offset;
+    plan.locations.push_back({begin + storage.offset[value], storage.argument_of[value]});
   }
 }
 

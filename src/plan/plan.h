@@ -7,10 +7,10 @@
 
 namespace tokamak {
 
-/// Storage of a value: `offset` bytes into the arena, or the storage of an argument.
+/// Where a value begins: so many bytes into the arena, or into the storage of an argument.
 struct Location {
-  int64_t offset = -1;          // into the arena
-  ValueId argument = kNoValue;  // else the argument that owns the storage
+  int64_t offset = -1;
+  ValueId argument = kNoValue;  // that owns the storage; none: the arena
 };
 
 /// A piece of the arena and how long it is taken: by one value, its views, and outputs that took it over in place.

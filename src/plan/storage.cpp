@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "graph/rewriter.h"
+#include "ops/movement.h"
 #include "ops/multi_cast.h"
 #include "ops/pointwise.h"
 #include "plan/in_place.h"
@@ -18,6 +19,18 @@ bool is_view(const Node& node) {
   return true;
 }
 
+static_assert(kArenaAlignment % kViewAlignment == 0);
+
+// By value, where it begins in what it shows the bytes of (find_roots).
+std::vector<int64_t> find_offsets(const Graph& graph) {
+  std::vector<int64_t> offsets(size_t(graph.num_values()), 0);
+  for (const Node& node : graph.nodes())
+    if (is_view(node))
+      offsets[size_t(node.outputs[0])] =
+          offsets[size_t(node.inputs[0])] + (node.op == &op::slice_view ? slice_offset(spec_of(graph, node)) : 0);
+  return offsets;
+}
+
 class StorageMapper {
  public:
   StorageMapper(const Graph& graph, const StreamAssignment& assignment)
@@ -27,8 +40,11 @@ class StorageMapper {
     map_.argument_of.assign(roots_.size(), kNoValue);
     for (const Argument& argument : graph.arguments()) map_.argument_of[size_t(argument.value)] = argument.value;
     find_last_uses();
-    for (const Update& update : graph.updates())
-      if (ValueId& target = target_of_[size_t(root(update.value))]; target == kNoValue) target = update.target;
+    for (const Update& update : graph.updates()) {
+      ValueId& target = target_of_[size_t(root(update.value))];
+      bool is_whole = num_bytes(graph.type(root(update.value))) == num_bytes(graph.type(update.target));
+      if (target == kNoValue && is_whole) target = update.target;
+    }
   }
 
   StorageMap run() {
@@ -40,6 +56,7 @@ class StorageMapper {
     }
     for (const Update& update : graph_.updates())
       if (map_.argument_of[size_t(update.value)] != update.target) map_.copies.push_back({update.target, update.value});
+    map_.offset = find_offsets(graph_);
     return std::move(map_);
   }
 
@@ -117,8 +134,10 @@ class StorageMapper {
     return assignment_.stream[size_t(n)] == 0 && beside_[size_t(value)] >= n;
   }
 
-  // Every operand of the node that shows the bytes of `dying` must allow it, not only one.
+  // Every operand of the node that shows the bytes of `dying` must allow it, not only one. What shows a part of them
+  // begins elsewhere.
   bool may_overwrite_all(const Node& node, int output, ValueId dying) const {
+    if (num_bytes(graph_.type(node.outputs[size_t(output)])) != num_bytes(graph_.type(dying))) return false;
     for (size_t i = 0; i < node.inputs.size(); ++i)
       if (root(node.inputs[i]) == dying && !may_overwrite(graph_, node, output, int(i))) return false;
     return true;

@@ -12,6 +12,7 @@ namespace tokamak {
 struct StorageMap {
   std::vector<Block> blocks;         // without offsets
   std::vector<int> block_of;         // by value; -1: in an argument's storage
+  std::vector<int64_t> offset;       // by value: where it begins there, in bytes
   std::vector<ValueId> argument_of;  // by value; kNoValue: in a block
   std::vector<CopyBack> copies;
 };

@@ -27,8 +27,7 @@ bool conflict(const std::vector<Access>& some, const std::vector<Access>& others
 
 Access access(const Plan& plan, ValueId value, bool writes) {
   const Location& at = plan.locations[size_t(value)];
-  int64_t begin = at.argument == kNoValue ? at.offset : 0;
-  return {at.argument, begin, begin + num_bytes(plan.graph.type(value)), writes};
+  return {at.argument, at.offset, at.offset + num_bytes(plan.graph.type(value)), writes};
 }
 
 // By launch.

@@ -32,6 +32,8 @@ std::vector<OpCase> movement_cases() {
       {"Middle", &op::slice, {f32({2, 5, 3})}, range(1, 4, 1), 0},
       {"Whole", &op::slice, {f32({5})}, range(0, 0, 5), 0},
       {"Bf16", &op::slice, {bf16({5, 3})}, range(1, 1, 1), 0},
+      {"Rows", &op::slice_view, {f32({4, 64})}, range(0, 1, 2), 0},
+      {"BehindOne", &op::slice_view, {bf16({1, 4, 128})}, range(1, 2, 2), 0},
       {"First", &op::pad, {f32({2, 3})}, padding(0, 1, 2), 0},
       {"Last", &op::pad, {f32({2, 3})}, padding(1, 0, 2), 0},
       {"Middle", &op::pad, {f32({2, 3, 2})}, padding(1, 3, 0), 0},
@@ -71,6 +73,12 @@ TEST(Slice, RefusesARangeOutside) {
   expect_refused({"", &op::slice, {f32({5})}, range(0, -1, 3)}, "got [-1, 2)");
   expect_refused({"", &op::slice, {f32({5})}, range(0, 1, 0)}, "got [1, 1)");
   expect_refused({"", &op::slice, {f32({5})}, range(1, 0, 1)}, "expected a dim below 1, got 1");
+}
+
+TEST(SliceView, RefusesWhatLiesApartOrBeginsElsewhere) {
+  expect_refused({"", &op::slice_view, {f32({2, 4, 16})}, range(1, 0, 2)},
+                 "expected rows that lie one behind the other");
+  expect_refused({"", &op::slice_view, {f32({4, 8})}, range(0, 1, 2)}, "a multiple of 64 bytes on, got 1 of f32[4,8]");
 }
 
 TEST(Pad, AddsZeros) {

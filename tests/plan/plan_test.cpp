@@ -28,7 +28,8 @@ void run_on_tags(const Plan& plan) {
       ASSERT_TRUE(memory.holds(node.outputs[o], node.outputs[o])) << "outputs of node " << launch.node << " overlap";
       for (size_t i = 0; i < node.inputs.size(); ++i)
         ASSERT_TRUE(!testing::share_bytes(plan, node.outputs[o], node.inputs[i]) ||
-                    may_overwrite(plan.graph, node, int(o), int(i)))
+                    (may_overwrite(plan.graph, node, int(o), int(i)) &&
+                     plan.locations[size_t(node.outputs[o])].offset == plan.locations[size_t(node.inputs[i])].offset))
             << "node " << launch.node;
     }
   }
@@ -47,6 +48,22 @@ TEST(Plan, RandomGraphsFindTheirValuesInMemory) {
   }
   EXPECT_GT(taken_over, 1000);  // else the test would show nothing
   EXPECT_GT(in_arguments, 1000);
+}
+
+TEST(Plan, AViewOfASliceBeginsWithinItsValue) {
+  Plan plan = plan_of(R"(graph g {
+    param w = %0 : f32[4,16]
+    %1 = exp(%0) : f32[4,16]
+    %2 = slice_view(%1) {begin=1, dim=0, size=3} : f32[3,16]
+    %3 = slice_view(%2) {begin=1, dim=0, size=1} : f32[1,16]
+    %4 = slice_view(%0) {begin=3, dim=0, size=1} : f32[1,16]
+    %5 = add(%3, %4) : f32[1,16]
+    result y = %5
+  })");
+  EXPECT_EQ(plan.locations[3].offset - plan.locations[1].offset, 2 * 64);
+  EXPECT_EQ(plan.locations[4].argument, 0);
+  EXPECT_EQ(plan.locations[4].offset, 3 * 64);
+  EXPECT_EQ(plan.launches.size(), 2u);
 }
 
 // Lifetimes found again from the graph alone: what is alive at one time needs so many bytes at least.

@@ -33,8 +33,8 @@ class RandomGraph {
  private:
   int below(int n) { return std::uniform_int_distribution<int>(0, n - 1)(random_); }
   ValueType random_type() {
-    static const Shape kShapes[] = {{4, 8}, {4, 8}, {32}, {8}, {2, 4, 8}, {}};
-    return {DType::kF32, kShapes[below(6)]};
+    static const Shape kShapes[] = {{4, 8}, {4, 8}, {32}, {8}, {2, 4, 8}, {}, {64}};
+    return {DType::kF32, kShapes[below(7)]};
   }
   // Mostly recent values, so that chains form.
   ValueId pick() {
@@ -49,13 +49,14 @@ class RandomGraph {
 
   void add_random_node() {
     ValueId a = pick();
-    switch (below(7)) {
+    switch (below(8)) {
       case 0: values_.push_back(exp(g_, a)); return;
       case 1: values_.push_back(mul(g_, a, pick(g_.shape(a)))); return;
       case 2: values_.push_back(add(g_, constant(g_, 2), a)); return;
       case 3: values_.push_back(g_.add1(op::reshape, {a}, {{"shape", other_shape(g_.shape(a))}})); return;
       case 4: values_.push_back(g_.shape(a).empty() ? neg(g_, a) : reduce_sum(g_, a, {0}, false)); return;
       case 5: return add_adamw(a);
+      case 6: return add_part(a);
       default: return add_group(a, pick(g_.shape(a)));
     }
   }
@@ -64,6 +65,19 @@ class RandomGraph {
     int64_t n = num_elements(shape);
     if (n % 8 || below(3) == 0) return {n};
     return below(2) ? Shape{n / 8, 8} : Shape{n / 8, 2, 4};
+  }
+
+  // As a view, where it may be one; of all but the first 64 bytes, where there are more.
+  void add_part(ValueId a) {
+    const Shape shape = g_.shape(a);
+    if (shape.empty()) return;
+    int64_t in_piece = kViewAlignment / (num_bytes(g_.type(a)) / shape[0]),
+            begin = below(2) * std::max<int64_t>(in_piece, 1);
+    if (begin >= shape[0]) return;
+    const Attrs attrs{{"begin", begin}, {"dim", int64_t(0)}, {"size", shape[0] - begin}};
+    const ValueType type = g_.type(a);
+    bool may_view = may_view_slice({op::slice_view, {type}, attrs});
+    values_.push_back(g_.add1(may_view ? op::slice_view : op::slice, {a}, attrs));
   }
 
   void add_adamw(ValueId parameter) {
