@@ -54,8 +54,10 @@ ChunkSeconds CompiledChunk::seconds() const {
   return seconds;
 }
 
-ChunkCompiler::ChunkCompiler(const ResolvedRun& run, const Platform& platform, const Graph& forward)
-    : run_(run), context_(context_of_stage(run, platform)), forward_(forward) {}
+ChunkCompiler::ChunkCompiler(const ResolvedRun& run, const Platform& platform, const Graph& forward, bool verifies)
+    : run_(run), context_(context_of_stage(run, platform)), forward_(forward) {
+  context_.verifies = verifies;
+}
 
 // The only update leaves the end of its blocks; the last chunk has the loss as its result.
 Graph ChunkCompiler::cut_out(int64_t number, int64_t chunks, int64_t first, int64_t last) const {

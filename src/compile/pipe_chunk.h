@@ -37,8 +37,8 @@ struct ChunkOptions {
 
 class ChunkCompiler {
  public:
-  /// `forward` is the model, and must outlive it, as `run`; blocks' ends are its results.
-  ChunkCompiler(const ResolvedRun& run, const Platform& platform, const Graph& forward);
+  /// `forward` is the model, and must outlive it, as `run`; blocks' ends are its results. `verifies`: of PassContext.
+  ChunkCompiler(const ResolvedRun& run, const Platform& platform, const Graph& forward, bool verifies = true);
 
   /// Blocks first to last - 1 of the model as chunk `number` of `chunks`, with what a training step does to a
   /// micro-batch ...

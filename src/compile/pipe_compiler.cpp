@@ -260,7 +260,8 @@ struct BegunPipeline {
 
  private:
   BegunPipeline(std::pair<CompiledPipeline, Graph> begun, const Platform& platform, std::vector<int64_t> first_block)
-      : out(std::move(begun.first)), forward(std::move(begun.second)), compiler(out.resolved, platform, forward) {
+      : out(std::move(begun.first)), forward(std::move(begun.second)),
+        compiler(out.resolved, platform, forward, false) {
     int64_t stages = out.schedule.stages;
     TOKAMAK_CHECK(out.schedule.chunks == stages, "{} chunks on {} stages", out.schedule.chunks, stages);
     out.first_block = std::move(first_block);

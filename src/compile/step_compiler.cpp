@@ -285,6 +285,7 @@ CompiledStep compile_step(const ResolvedRun& run, const Platform& platform, cons
 }
 
 StepOfKinds::StepOfKinds(const ResolvedRun& run, const Platform& platform) : context_(context_of(run, platform)) {
+  context_.verifies = false;
   BegunStep begun;
   begun.step = begun_step(run);
   if (!run.has_slots()) {

@@ -13,9 +13,9 @@ CompiledStep compile_step(const ResolvedRun& run, const Platform& platform, cons
 
 struct BegunStep;
 
-/// Steps with values of so many kinds computed again (PassContext::recompute_kinds), one after the other from one
-/// beginning: what any amount of it takes lies between those of two numbers of kinds. The budget still says what is
-/// gathered ahead, and the classifier's chunks.
+/// Steps that are only looked at (PassContext::verifies), with values of so many kinds computed again
+/// (PassContext::recompute_kinds), one after the other from one beginning: what any amount of it takes lies between
+/// those of two numbers of kinds. The budget still says what is gathered ahead, and the classifier's chunks.
 class StepOfKinds {
  public:
   /// Of a run without a pipeline.
