@@ -3,10 +3,10 @@
 
   python3 bench/faults.py TOKAMAK OUT [--only=PATTERN] [--device=cpu --model="--model.preset=tiny ..."]
 
-Each row trains GPT-2 124M on the project's documentation, waits until steps have run, sends the signal, and waits until no
-process of the run is left; with --restarts until the next step after that is done.
+Each row trains GPT-2 124M on the project's documentation, waits until steps have run, sends the signal (or breaks the
+rank's GPU), and waits until no process of the run is left; with --restarts until the next step after that is done.
 It holds when that takes less than LIMIT seconds (LIMIT_STOPPED where a rank was stopped, LIMIT_RESTARTED until the next
-step) and, where a rank was killed or stopped, one message names it and its host. The exit status is the number of rows
+step) and, where a rank was killed or stopped or lost its GPU, one message names it and its host. The exit status is the number of rows
 that do not.
 """
 import argparse
@@ -48,6 +48,13 @@ ROWS = [  # options, launcher, who gets which signal
     ("--mesh.pipe=2 --mesh.slots=2", "tokamak", 1, "STOP"),
     ("--mesh.data=2 --train.checkpoint_every=5 --restarts=3", "tokamak", 1, "KILL"),
     ("--mesh.data=2 --train.checkpoint_every=5 --restarts=3", "tokamak", 1, "STOP"),
+    # Faults of a GPU (tests/chaos/gpu_fault.c).
+    ("--mesh.data=2", "tokamak", 1, "illegal"),
+    ("--mesh.data=2", "tokamak", 0, "illegal"),
+    ("--mesh.data=2 --mesh.mailbox_mib=0 --mesh.zero=3", "tokamak", 1, "illegal"),
+    ("--mesh.tensor=2", "tokamak", 1, "trap"),
+    ("--mesh.pipe=2 --mesh.slots=2", "tokamak", 1, "lost"),
+    ("--mesh.data=2 --train.checkpoint_every=5 --restarts=3", "tokamak", 1, "illegal"),
 ]
 
 
@@ -57,11 +64,28 @@ def free_port():
         return listener.getsockname()[1]
 
 
-def start(train, options, launcher, out, log):
+def build_gpu_fault(folder):
+    """The library that breaks the GPU of the process whose number is in the file that it is told of."""
+    library = folder / "gpu_fault.so"
+    source = pathlib.Path(__file__).parent.parent / "tests" / "chaos" / "gpu_fault.c"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", str(library), str(source), "-ldl", "-lpthread"], check=True)
+    return library
+
+
+def harm(victim, name, folder):
+    if name.isupper():
+        os.kill(victim, getattr(signal, "SIG" + name))
+    else:
+        request = folder / "gpu_fault.new"
+        request.write_text(f"{victim} {name}")
+        request.rename(folder / "gpu_fault")
+
+
+def start(train, options, launcher, out, log, environment):
     """The processes that the caller has to wait for."""
     train = [*train, "--train.steps=100000", "--train.eval_every=0", "--train.sample_every=0", "--train.checkpoint_every=0",
              "--train.log_every=1", f"--train.out={out}", *options.split()]
-    where = dict(stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
+    where = dict(stdout=log, stderr=subprocess.STDOUT, start_new_session=True, env=environment)
     if launcher == "torchrun":
         return [subprocess.Popen(["torchrun", "--standalone", "--nproc_per_node=2", "--no-python", *train], **where)]
     if launcher == "mpirun":
@@ -70,7 +94,7 @@ def start(train, options, launcher, out, log):
         return [subprocess.Popen(train, **where)]
     port = str(free_port())
     place = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-    return [subprocess.Popen(train, env={**os.environ, **place, "RANK": str(r), "LOCAL_RANK": str(r)}, **where)
+    return [subprocess.Popen(train, **{**where, "env": {**environment, **place, "RANK": str(r), "LOCAL_RANK": str(r)}})
             for r in range(2)]
 
 
@@ -131,9 +155,12 @@ def threads_of(pid):
 
 def run_row(train, options, launcher, rank, signals, folder):
     out = folder / "run"
-    subprocess.run(["rm", "-rf", str(out)], check=True)
+    subprocess.run(["rm", "-rf", str(out), str(folder / "gpu_fault")], check=True)
+    environment = dict(os.environ)
+    if signals.islower():
+        environment |= {"LD_PRELOAD": str(build_gpu_fault(folder)), "TOKAMAK_GPU_FAULT": str(folder / "gpu_fault")}
     with open(folder / "log.txt", "w") as log:
-        children = start(train, options, launcher, str(out), log)
+        children = start(train, options, launcher, str(out), log, environment)
     begin = time.monotonic()
     row = {"options": options, "launcher": launcher, "rank": rank, "signal": signals}
     try:
@@ -143,7 +170,7 @@ def run_row(train, options, launcher, rank, signals, folder):
         victim, sent = pid_of_rank(str(out), train[0], rank), time.monotonic()
         for i, name in enumerate(signals.split()):
             time.sleep(0.3 * (i > 0))
-            os.kill(victim, getattr(signal, "SIG" + name))
+            harm(victim, name, folder)
         restarts = "--restarts" in options
         while time.monotonic() - sent < 15:
             for child in children:
@@ -160,7 +187,7 @@ def run_row(train, options, launcher, rank, signals, folder):
         for child in children:
             child.wait(20)
     said = re.findall(r"(?:error:|again, from) .*", (folder / "log.txt").read_text())
-    row["says"] = said[0] if said else ""
+    row["says"] = said[0] if said else (folder / "log.txt").read_text()[-300:].replace("\n", " | ")
     named = f"rank {rank} on " in row["says"] or signals == "INT INT"
     limit = LIMIT_STOPPED if signals == "STOP" else LIMIT
     limit += LIMIT_RESTARTED if restarts else 0
@@ -177,6 +204,7 @@ def main():
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--model", default="--model.preset=gpt2-124m --train.batch=16")
     arguments = parser.parse_args()
+    arguments.out = arguments.out.resolve()
     arguments.out.mkdir(parents=True, exist_ok=True)
     data = arguments.out / "data"
     subprocess.run(["rm", "-rf", str(data)], check=True)
@@ -197,4 +225,5 @@ def main():
     return sum(not row["held"] for row in rows)
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

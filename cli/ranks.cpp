@@ -151,7 +151,9 @@ void run_and_tell(const RunConfig& config, StoreClient& store, const std::functi
     if (tells(store)) throw;
     throw ToldByLeader();
   } catch (const std::exception& error) {
-    store.fail(fmt::format("rank {} failed: {}", store.rank(), error.what()));
+    bool gpu_failed = is_gpu_device(config) && !cuda::device_failure().empty();
+    store.fail(fmt::format("rank {} on {} failed: {}", store.rank(), host_name(), error.what()));
+    if (leads && gpu_failed) throw CommunicationError(store.failure());
     if (leads) throw;
     throw ToldByLeader();
   }

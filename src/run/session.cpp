@@ -186,6 +186,7 @@ StepResult PendingStep::wait() {
   if (loss_scale_) result.loss_scale = scalar_of(*loss_scale_);
   if (skipped_) result.skipped = int64_t(scalar_of(*skipped_));
   if (digest_) result.digest = step_digest(ParameterDigest::sum(digest_->wait()), result.loss, result.grad_norm);
+  if (ranks_) ranks_->world().check();
   return result;
 }
 
@@ -196,6 +197,7 @@ StepResult Session::run_step(std::span<const Batch> batches, int64_t step, doubl
 PendingStep Session::submit_step(std::span<const Batch> batches, int64_t step, double lr) {
   TOKAMAK_CHECK(int64_t(batches.size()) == micro_batches(), "a step takes {} batches", micro_batches());
   PendingStep pending;
+  pending.ranks_ = ranks_;
   const RunConfig& asked = resolved().asked;
   int64_t parts = resolved().slots.ranks.size;  // of a batch, one a data rank
   float rate = float(lr), share = float(asked.model.window_share(step)),

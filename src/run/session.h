@@ -24,7 +24,8 @@ struct StepResult {
 class PendingStep {
  public:
   bool ready() const { return grad_norm_->ready() && (!digest_ || digest_->ready()); }
-  /// Waits for the step.
+  /// Waits for the step. CommunicationError where the run has failed meanwhile: of a rank that has lost others the
+  /// results may be anything.
   StepResult wait();
 
  private:
@@ -35,6 +36,7 @@ class PendingStep {
   std::unique_ptr<Readback> loss_scale_, skipped_;  // null without loss scaling
   std::unique_ptr<Readback> grad_norm_;             // the last that is read of the step's results
   std::unique_ptr<Readback> digest_;                // of the parameters behind it; null: none
+  const MeshRanks* ranks_ = nullptr;                // null: one rank
 };
 
 /// The losses of batches as large as micro-batches, without dropout and without touching anything.

@@ -38,6 +38,10 @@ int device_count();
 /// Throws UserError when there is no such device or its compute capability is below 8.0.
 DeviceInfo describe_device(int ordinal);
 
+/// What the GPU that this thread works on has failed with, after which no call on it works in this process; empty:
+/// nothing. Kernels may still run.
+std::string device_failure();
+
 /// Where compiled kernels and matmul choices are kept: $TOKAMAK_CACHE (empty: nowhere), else $XDG_CACHE_HOME/tokamak,
 /// else $HOME/.cache/tokamak; these two only where they are absolute paths.
 std::filesystem::path default_cache();

@@ -53,6 +53,11 @@ int device_count() {
   return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
 }
 
+std::string device_failure() {
+  cudaError_t status = cudaStreamQuery(cudaStreamPerThread);
+  return status == cudaSuccess || status == cudaErrorNotReady ? "" : describe(status);
+}
+
 DeviceInfo describe_device(int ordinal) {
   int count = 0;
   cudaError_t status = cudaGetDeviceCount(&count);

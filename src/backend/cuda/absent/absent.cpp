@@ -17,6 +17,7 @@ namespace {
 bool is_built() { return false; }
 std::string library_versions() { return "not built in; install the CUDA toolkit (12.4 or newer) and build again"; }
 int device_count() { return 0; }
+std::string device_failure() { return {}; }
 DeviceInfo describe_device(int) { fail(); }
 std::filesystem::path default_cache() { return {}; }
 std::string generated_source(const Node&) { fail(); }

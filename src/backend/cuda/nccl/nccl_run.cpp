@@ -3,6 +3,7 @@
 #include "backend/cuda/cuda_backend.h"
 #include "backend/cuda/nccl/mailbox.h"
 #include "base/error.h"
+#include "base/system.h"
 
 namespace tokamak::cuda {
 namespace {
@@ -128,7 +129,8 @@ void NcclRun::remove(Mailbox& mailbox) {
   mailboxes_.erase(&mailbox);
 }
 
-// What goes wrong is told to the store, which tells everyone, this rank's communicators among them.
+// What goes wrong is told to the store, which tells everyone, this rank's communicators among them. Of a GPU that has
+// failed nobody else may tell: this rank's other threads may wait for it in NCCL, also on their way out.
 void NcclRun::watch() {
   cudaSetDevice(options.device);
   std::unique_lock lock(mutex_);
@@ -142,6 +144,11 @@ void NcclRun::watch() {
 }
 
 std::string NcclRun::trouble() {
+  if (std::string failure = device_failure(); !failure.empty()) {
+    std::string step = options.progress ? fmt::format(" in step {}", options.progress->report().step) : "";
+    return fmt::format("rank {} on {}: GPU {} has failed{}: {}", store.rank(), host_name(), options.device, step,
+                       failure);
+  }
   for (const auto& [handle, aborter] : handles_) {
     ncclResult_t state = handle->state();
     if (state != ncclSuccess && state != ncclInProgress && state != ncclInvalidUsage)
