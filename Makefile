@@ -7,7 +7,7 @@ setup = $(if $(filter skip,$(SETUP)),@true,@$(SETUP) $(1))
 # The tests' targets leave their JUnit report there, for .ci/run.
 test = ctest --preset $(1) -j $(JOBS) --output-junit $(CURDIR)/build/$(1)/tests.xml
 
-.PHONY: help build quickstart test test-asan test-tsan test-fuzz chaos bench docs format lint tidy clean
+.PHONY: help build quickstart test test-asan test-tsan test-fuzz chaos bench docs docs-site format lint tidy clean
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
@@ -52,6 +52,9 @@ bench:  ## the speed measurements of bench/
 
 docs: build  ## write docs/cli.md from the program
 	@build/release/bin/tokamak docs > build/cli.md && cp build/cli.md docs/cli.md
+
+docs-site:  ## the documents as a site with search, build/docs-site/site (mkdocs-material from PyPI)
+	@tools/docs_site.sh
 
 format:  ## format all C++ files
 	@tools/check_format.py --write
