@@ -105,13 +105,13 @@ TEST_F(BackgroundSaves, KeepTheBestAndTheNewest) {
 // In one process, where the test sees each step.
 class BrokenSave : public testing::Test {
  protected:
-  // Puts a file in the place of the folder of checkpoints, right before a step that is saved.
+  // Puts a file in the place of the folder of checkpoints when step 6 is saved.
   class Breaker : public test::QuietObserver {
    public:
     explicit Breaker(fs::path folder) : folder_(std::move(folder)) {}
-    void step(const StepMetrics& metrics, int64_t, double) override {
-      last = metrics.step;
-      if (metrics.step != 11) return;
+    void step(const StepMetrics& metrics, int64_t, double) override { last = metrics.step; }
+    void saved(int64_t step, const fs::path&) override {
+      if (step != 6) return;
       fs::rename(folder_, folder_.string() + ".aside");
       std::ofstream(folder_) << "a file";
     }
