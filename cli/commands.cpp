@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "config/foreign_names.h"
 #include "config/number.h"
 
 namespace tokamak {
@@ -66,7 +67,14 @@ std::string group_help(const std::string& group) {
 
 std::string program_help() {
   return "usage: tokamak COMMAND [ARGUMENTS] [--key=value ...]\n\n" + command_list("") +
-         "\n`tokamak COMMAND --help` lists a command's options; `tokamak --version` prints the version.\n";
+         "\n`tokamak help COMMAND` lists a command's options; `tokamak help names` what nanoGPT, llm.c, torchtitan,\n"
+         "Megatron-LM and Hugging Face call them; `tokamak --version` prints the version.\n";
+}
+
+std::string names_help() {
+  return "Keys of a run and options of `generate`, and what other programs call them. A name that is typed as there\n"
+         "is refused with the one here.\n\n" +
+         foreign_names_text();
 }
 
 std::string command_help(const Command& command) {

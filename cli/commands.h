@@ -41,6 +41,10 @@ std::string_view config_note();
 /// What `tokamak --help` prints.
 std::string program_help();
 
+/// What `tokamak help names` prints: other programs' names of options.
+inline constexpr std::string_view kNamesTopic = "names";
+std::string names_help();
+
 /// What `tokamak GROUP --help` prints, for the first word of commands of two words; empty if there are none.
 std::string group_help(const std::string& group);
 

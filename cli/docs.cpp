@@ -5,6 +5,7 @@
 
 #include "cli/commands.h"
 #include "config/config.h"
+#include "config/foreign_names.h"
 #include "config/number.h"
 #include "passes/pass.h"
 
@@ -50,6 +51,12 @@ int run_docs(const DocsOptions&) {
       "Of `train`, `ladder` and `explain`: keys of a run file, or options. `--model.layers=6` is `layers = 6` under\n"
       "`[model]` in the file. {}\n{}",
       config_note(), help_markdown(fields_of(defaults)));
+  fmt::print(
+      "\n## Names elsewhere\n\nWhat nanoGPT, llm.c, torchtitan, Megatron-LM and Hugging Face (TrainingArguments and "
+      "the files of models) call the\nkeys of a run and the options of `generate`; `tokamak help names` prints it, "
+      "too. "
+      "Another program's name is refused with\nthe one here.\n\n{}",
+      foreign_names_markdown());
   print_passes();
   return 0;
 }

@@ -48,13 +48,21 @@ bool take_option(std::vector<std::string>& arguments, std::initializer_list<std:
   return true;
 }
 
+/// `tokamak train help` is `tokamak train --help`, unless there is something of that name to train on.
+void read_help_word(std::vector<std::string>& arguments) {
+  constexpr const char* kWord = "help";
+  if (arguments.size() == 1 && arguments[0] == kWord && !std::filesystem::exists(kWord)) arguments[0] = "--help";
+}
+
 /// A name of two words takes both from the arguments: `tokamak data inspect`.
 std::string take_name(std::vector<std::string>& arguments) {
   std::string name = arguments.front();
   arguments.erase(arguments.begin());
+  read_help_word(arguments);
   if (arguments.empty() || arguments.front().starts_with("-") || group_help(name).empty()) return name;
   name += " " + arguments.front();
   arguments.erase(arguments.begin());
+  read_help_word(arguments);
   return name;
 }
 
@@ -110,6 +118,10 @@ int run_program(char** argv) {
     return kUserErrorStatus;
   }
   std::string name = arguments.front();
+  if (name == "help" && arguments.size() == 2 && arguments[1] == kNamesTopic) {
+    fmt::print("{}", names_help());
+    return 0;
+  }
   if (name == "help" && arguments.size() > 1) {
     arguments.erase(arguments.begin());
     arguments.push_back("--help");

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "config/config.h"
+#include "config/foreign_names.h"
 #include "config/former_keys.h"
 #include "config/spelling.h"
 #include "config/suggest.h"
@@ -60,13 +61,17 @@ void refuse_two_alternatives(const std::vector<Field>& fields, const std::vector
 
 }  // namespace
 
+std::vector<std::string> option_names(const std::vector<Field>& fields) {
+  std::vector<std::string> names;
+  for (const Field& field : fields)
+    if (!field.is_positional()) names.push_back(option_spelling(field.key));
+  return names;
+}
+
 const Field& require_field(const std::vector<Field>& fields, std::string_view key, std::string_view where) {
-  std::vector<std::string> known;
-  for (const Field& field : fields) {
-    if (field.is_positional()) continue;
-    if (field.key == key) return field;
-    known.push_back(option_spelling(field.key));
-  }
+  for (const Field& field : fields)
+    if (!field.is_positional() && field.key == key) return field;
+  std::vector<std::string> known = option_names(fields);
   std::string_view flag = key.starts_with("no_") ? key.substr(3) : key;
   if (std::string_view pass = former_pass_switch(flag); !pass.empty() && find_field(fields, "compile.disable_passes"))
     user_error(
@@ -76,12 +81,14 @@ const Field& require_field(const std::vector<Field>& fields, std::string_view ke
         where, flag, pass, pass, pass);
   if (std::string_view why = why_removed(flag); !why.empty() && find_field(fields, "mesh.tensor"))
     user_error("[{}] expected a known key, got '{}', {}", where, flag, why);
+  std::string came = where.starts_with("--") ? option_spelling(key) : std::string(key);  // files have no hyphens
+  if (std::string hint = foreign_hint(key, known); !hint.empty())
+    user_error("[{}] expected a known key, got '{}'{}", where, came, hint);
   std::string prefix = std::string(key) + ".";
   bool is_section =
       std::any_of(known.begin(), known.end(), [&](const std::string& k) { return k.starts_with(prefix); });
   if (is_section) user_error("[{}] expected a section, got a value; write '[{}]' and its keys below it", where, key);
   refuse_key_of_runs(key, known, where);
-  std::string came = where.starts_with("--") ? option_spelling(key) : std::string(key);  // files have no hyphens
   user_error("[{}] expected a known key, got '{}'{}", where, came, did_you_mean(came, known));
 }
 

@@ -23,6 +23,9 @@ void assign(const std::vector<Field>& fields, const std::vector<Assignment>& ass
 /// The field that `key` names; an unknown key is a UserError with the nearest known one.
 const Field& require_field(const std::vector<Field>& fields, std::string_view key, std::string_view where);
 
+/// The fields that are options, spelled as behind "--".
+std::vector<std::string> option_names(const std::vector<Field>& fields);
+
 /// Those that files may set.
 std::vector<Field> config_fields(const std::vector<Field>& fields);
 

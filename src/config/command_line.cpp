@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "config/foreign_names.h"
 #include "config/number.h"
 #include "config/run_file.h"
 
@@ -65,8 +66,9 @@ class ArgumentParser {
  private:
   void option(const std::string& argument) {
     if (!argument.starts_with("--")) {
-      user_error("[{}] expected an option such as --key=value, got '{}'; put arguments that begin with '-' after '--'",
-                 argument, argument);
+      user_error(
+          "[{}] expected an option such as --key=value, got '{}'{}; put arguments that begin with '-' after '--'",
+          argument, argument, foreign_hint(argument.substr(0, argument.find('=')), option_names(fields_)));
     }
     size_t equals = std::min(argument.find('='), argument.size());
     std::string where = argument.substr(0, equals);
