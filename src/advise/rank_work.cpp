@@ -4,34 +4,31 @@
 #include "ops/matmul_form.h"
 #include "ops/work_class.h"
 #include "passes/step_mesh.h"
+#include "plan/product_names.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 
 namespace tokamak {
 namespace {
-
-// "attn.c_attn.weight" of "h.0.attn.c_attn.weight": blocks are alike.
-std::string without_block(const std::string& name) {
-  for (size_t dot = name.find('.'); dot != name.npos; dot = name.find('.', dot + 1)) {
-    size_t end = name.find('.', dot + 1);
-    bool is_number = end != name.npos && end > dot + 1 &&
-                     std::all_of(name.begin() + int64_t(dot) + 1, name.begin() + int64_t(end),
-                                 [](unsigned char c) { return std::isdigit(c); });
-    if (is_number) return name.substr(end + 1);
-  }
-  return name;
-}
 
 bool is_table(const Argument& parameter) {
   return parameter.spec.role == Role::kEmbedding || parameter.spec.role == Role::kClassifier;
 }
 
+std::string words_of(ProductPart part) {
+  switch (part) {
+    case ProductPart::kForward: return "";
+    case ProductPart::kInputGradient: return ", gradient of its input";
+    case ProductPart::kWeightGradient: return ", gradient of its weights";
+  }
+  return "";
+}
+
 class Reader {
  public:
-  explicit Reader(const Plan& plan) : plan_(plan), graph_(plan.graph) {}
+  explicit Reader(const Plan& plan) : plan_(plan), graph_(plan.graph), products_(plan.graph) {}
 
   RankWork run() {
     for (const Launch& launch : plan_.launches) add(launch);
@@ -51,21 +48,15 @@ class Reader {
   }
 
   void add_matmul(const Node& node, double seconds) {
+    std::optional<NamedProduct> product = products_.find(node);
+    if (!product || !product->argument) return;  // products that attention is made of have no parameters
     MatmulForm form = read_matmul(graph_, node);
-    if (form.prologue || form.batch > 1) return;  // products that attention is made of have no parameters
-    MatmulShape shape{.m = form.m, .n = form.n, .k = form.k, .seconds = seconds};
-    const Argument* parameter = parameter_of(node.inputs[size_t(form.b)]);
-    if (!parameter) parameter = parameter_of(node.inputs[size_t(form.a)]);
-    bool is_backward = node.phase == Phase::kBackward && !node.recompute;
-    std::string what = parameter && !is_backward ? ""
-                       : parameter               ? ", gradient of its input"
-                                                 : ", gradient of its weights";
-    if (!parameter) parameter = with_shape(form.m, form.n);
-    if (!parameter) parameter = with_shape(form.n, form.m);
-    if (!parameter) return;
-    shape.is_table = is_table(*parameter);
-    shape.name = without_block(parameter->name) + what;
-    keep(std::move(shape));
+    keep({.name = without_block(product->parameter) + words_of(product->part),
+          .m = form.m,
+          .n = form.n,
+          .k = form.k,
+          .is_table = is_table(*product->argument),
+          .seconds = seconds});
   }
 
   // Logits, and the gradients of both their operands, in chunks of rows that count as one.
@@ -88,31 +79,9 @@ class Reader {
     work_.matmuls.push_back(std::move(shape));
   }
 
-  // Whose copy in a low type, or a view, this is; null: of none.
-  const Argument* parameter_of(ValueId value) const {
-    for (int steps = 0; steps < 8; ++steps) {
-      if (const Argument* argument = graph_.argument_of(value))
-        return argument->kind == Argument::Kind::kParameter ? argument : nullptr;
-      int producer = graph_.producer(value);
-      if (producer < 0) return nullptr;
-      const Node& node = graph_.nodes()[size_t(producer)];
-      if (work_class(node) == WorkClass::kMatmul || work_class(node) == WorkClass::kAttention) return nullptr;
-      size_t output = size_t(std::find(node.outputs.begin(), node.outputs.end(), value) - node.outputs.begin());
-      if (node.inputs.size() != node.outputs.size()) return nullptr;  // no copy
-      value = node.inputs[output];
-    }
-    return nullptr;
-  }
-
-  const Argument* with_shape(int64_t rows, int64_t columns) const {
-    for (const Argument& argument : graph_.arguments())
-      if (argument.kind == Argument::Kind::kParameter && graph_.shape(argument.value) == Shape{rows, columns})
-        return &argument;
-    return nullptr;
-  }
-
   const Plan& plan_;
   const Graph& graph_;
+  ProductFinder products_;
   RankWork work_;
 };
 

@@ -116,8 +116,7 @@ std::string breakdown_part(const ProfileReport& report) {
   for (size_t i = 0; i < rows.size(); ++i)
     text += fmt::format(
         "<tr><td><i class=\"{}\"></i>{}</td><td>{:.3f}</td><td>{:.1f}%</td><td>{}</td></tr>\n",
-        style_class(rows[i].name), rows[i].name, 1e3 * rows[i].seconds / double(rank.steps),
-        100 * rows[i].seconds / rank.breakdown.total,
+        style_class(rows[i].name), rows[i].name, 1e3 * rows[i].seconds / double(rank.steps), rows[i].percent,
         i < predicted.size() && kWorkClasses[i] != WorkClass::kCopy ? fmt::format("{:.3f}", 1e3 * predicted[i]) : "");
   text += fmt::format(
       "<tr class=\"total\"><td>total</td><td>{:.3f}</td><td>100.0%</td><td>{:.3f}</td></tr>\n"

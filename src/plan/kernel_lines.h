@@ -10,10 +10,11 @@
 namespace tokamak {
 
 struct KernelLine {
-  std::string label, shape;  // of the output
-  int node = 0;              // the first of them
-  Cost cost;                 // of all of them, as all that follows
-  double seconds = 0;        // predicted
+  std::string label;   // kernel_label(), and of a product its name (product_names.h): "matmul mlp.c_fc wgrad"
+  std::string shape;   // of the output
+  int node = 0;        // the first of them
+  Cost cost;           // of all of them, as all that follows
+  double seconds = 0;  // predicted
   double measured = 0;
   int count = 0;
   bool memory_bound = false;

@@ -26,16 +26,15 @@ std::string format_breakdown(const ProfileReport& report) {
   std::string text =
       fmt::format("\n{:<24} {:>10} {:>7} {:>12}\n", "where the time goes", "ms a step", "share", "predicted ms");
   auto predicted = predicted_work(report);
-  auto line = [&](std::string_view name, double seconds, const std::string& more) {
-    text += fmt::format("{:<24} {:>10.3f} {:>6.1f}%{}\n", name, 1e3 * seconds / double(rank.steps),
-                        percent(seconds, rank.breakdown.total), more);
+  auto line = [&](std::string_view name, double seconds, double percent, const std::string& more) {
+    text += fmt::format("{:<24} {:>10.3f} {:>6.1f}%{}\n", name, 1e3 * seconds / double(rank.steps), percent, more);
   };
   std::vector<BreakdownRow> rows = rows_of(rank.breakdown);
   for (size_t i = 0; i < rows.size(); ++i)
-    line(rows[i].name, rows[i].seconds,
+    line(rows[i].name, rows[i].seconds, rows[i].percent,
          i < predicted.size() && kWorkClasses[i] != WorkClass::kCopy ? fmt::format(" {:>12.3f}", 1e3 * predicted[i])
                                                                      : "");
-  line("total", rank.breakdown.sum(), fmt::format(" {:>12.3f}", 1e3 * report.predicted_seconds));
+  line("total", rank.breakdown.sum(), 100, fmt::format(" {:>12.3f}", 1e3 * report.predicted_seconds));
   if (rank.breakdown.hidden_communication > 0)
     text += fmt::format("beside it, communication that other work hides: {:.3f} ms\n",
                         1e3 * rank.breakdown.hidden_communication / double(rank.steps));

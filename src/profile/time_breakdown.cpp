@@ -1,5 +1,7 @@
 #include "profile/time_breakdown.h"
 
+#include "plan/units.h"
+
 #include <algorithm>
 #include <numeric>
 
@@ -63,6 +65,10 @@ std::vector<BreakdownRow> rows_of(const TimeBreakdown& breakdown) {
                     breakdown.of(work)});
   rows.insert(rows.end(),
               {{"data wait", breakdown.data_wait}, {"launch gaps", breakdown.launch_gaps}, {"idle", breakdown.idle}});
+  std::vector<double> seconds;
+  for (const BreakdownRow& row : rows) seconds.push_back(row.seconds);
+  std::vector<double> percents = percentages(seconds);
+  for (size_t i = 0; i < rows.size(); ++i) rows[i].percent = percents[i];
   return rows;
 }
 

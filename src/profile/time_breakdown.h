@@ -43,6 +43,7 @@ struct TimeBreakdown {
 struct BreakdownRow {
   std::string name;
   double seconds = 0;
+  double percent = 0;  // of all rows, to one decimal: they add up to 100.0
 };
 
 /// All parts of the sum, in a fixed order.

@@ -5,13 +5,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <map>
 
 #include "compile/step_compiler.h"
 #include "config/config.h"
 #include "graph/op_def.h"
+#include "graph/text.h"
 #include "model/model.h"
 #include "ops/collective.h"
 #include "ops/matmul.h"
+#include "plan/product_names.h"
 #include "tests/support/resolve_first.h"
 
 namespace tokamak {
@@ -55,6 +59,31 @@ TEST(CompiledStep, IsTwoProgramsWithAccumulation) {
   EXPECT_GT(part.state_bytes, 0);
   EXPECT_EQ(step.total_bytes(), part.arena_bytes + part.input_bytes + update.input_bytes + update.parameter_bytes +
                                     update.state_bytes + part.scratch_bytes + update.scratch_bytes);
+}
+
+// Of each parameter that a matmul multiplies a product forward and its two gradients, in every form that passes give
+// them; the table of tokens has the classifier's.
+TEST(CompiledStep, EveryProductHasAName) {
+  for (const char* family : {"gpt2", "llama", "modern"})
+    for (int64_t micro_batches : {1, 4})
+      for (Precision precision : {Precision::kFp32, Precision::kBf16}) {
+        RunConfig config = tiny(micro_batches);
+        config.model.family = family;
+        config.model.layers = 2;
+        config.compile.precision = precision;
+        CompiledStep step = compile_step(config, Target());
+        const Graph& graph = step.programs[0].plan.graph;
+        ProductFinder products(graph);
+        std::map<std::string, std::array<int, 3>> counts;
+        for (const Node& node : graph.nodes())
+          if (std::optional<NamedProduct> product = products.find(node))
+            ++counts[product->parameter][size_t(product->part)];
+          else
+            EXPECT_FALSE(node.op == &op::matmul && graph.shape(node.outputs[0]).size() == 2) << print(graph);
+        EXPECT_GE(counts.size(), 8u) << family;
+        for (const auto& [parameter, parts] : counts)
+          EXPECT_EQ(parts, (std::array<int, 3>{1, 1, 1})) << family << " " << micro_batches << " " << parameter;
+      }
 }
 
 TEST(CompiledStep, AddsSlotsInATree) {

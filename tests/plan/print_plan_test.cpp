@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 namespace tokamak {
 namespace {
 
@@ -79,6 +81,22 @@ TEST(FormatKernels, MeasuredSecondsAreSummedOverEqualKernels) {
   EXPECT_NE(text.find("5000.000"), std::string::npos) << text;
   EXPECT_NE(text.find("meas. ms"), std::string::npos);
   EXPECT_EQ(format_kernels(plan).find("meas. ms"), std::string::npos);
+}
+
+// Of what a rank's streams do beside each other, too.
+TEST(FormatKernels, SharesAddUp) {
+  for (size_t lines : {2, 40}) {
+    std::istringstream table(format_kernels(plan_of(kStep), lines));
+    double sum = 0, total = 0;
+    for (std::string line; std::getline(table, line) && !line.empty();) {
+      size_t end = line.rfind('%');
+      if (end == line.npos) continue;
+      double share = std::stod(line.substr(line.rfind(' ', end)));
+      (line.starts_with("total") ? total : sum) += share;
+    }
+    EXPECT_NEAR(sum, 100, 1e-9);
+    EXPECT_EQ(total, 100);
+  }
 }
 
 TEST(FormatKernels, LongTablesAreFolded) {

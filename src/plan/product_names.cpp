@@ -1,0 +1,147 @@
+#include "plan/product_names.h"
+
+#include "graph/op_def.h"
+#include "ops/group.h"
+#include "ops/matmul.h"
+#include "ops/matmul_form.h"
+#include "ops/work_class.h"
+
+#include <algorithm>
+#include <cctype>
+#include <deque>
+#include <set>
+
+namespace tokamak {
+namespace {
+
+bool is_product(const Node& node) { return node.op == &op::matmul || node.op == &op::fused_matmul; }
+
+bool makes_something_else(const Node& node) {
+  WorkClass work = work_class(node);
+  return work == WorkClass::kMatmul || work == WorkClass::kAttention;
+}
+
+}  // namespace
+
+std::string without_block(const std::string& parameter) {
+  for (size_t dot = parameter.find('.'); dot != parameter.npos; dot = parameter.find('.', dot + 1)) {
+    size_t end = parameter.find('.', dot + 1);
+    bool is_number = end != parameter.npos && end > dot + 1 &&
+                     std::all_of(parameter.begin() + int64_t(dot) + 1, parameter.begin() + int64_t(end),
+                                 [](unsigned char c) { return std::isdigit(c); });
+    if (is_number) return parameter.substr(end + 1);
+  }
+  return parameter;
+}
+
+std::string product_label(const NamedProduct& product) {
+  constexpr std::string_view kWeight = ".weight";
+  std::string label = without_block(product.parameter);
+  if (label.ends_with(kWeight)) label.resize(label.size() - kWeight.size());
+  switch (product.part) {
+    case ProductPart::kForward: return label + (product.again ? " again" : "");
+    case ProductPart::kInputGradient: return label + " dgrad";
+    case ProductPart::kWeightGradient: return label + " wgrad";
+  }
+  return label;
+}
+
+std::optional<NamedProduct> ProductFinder::find(const Node& node) const {
+  if (!is_product(node) || node.phase == Phase::kUpdate) return std::nullopt;
+  MatmulForm form = read_matmul(graph_, node);
+  if (form.batch > 1) return std::nullopt;
+  bool is_backward = node.phase == Phase::kBackward && !node.recompute;
+  std::optional<Name> name = source_of(node.inputs[size_t(form.b)]);
+  if (!name && form.a >= 0) name = source_of(node.inputs[size_t(form.a)]);
+  if (name)
+    return NamedProduct{name->parameter, name->argument,
+                        is_backward ? ProductPart::kInputGradient : ProductPart::kForward, node.recompute};
+  if (!is_backward) return std::nullopt;
+  name = target_of(node.outputs[size_t(form.y)]);
+  if (!name) name = with_shape(form.m, form.n);
+  if (!name) name = with_shape(form.n, form.m);
+  if (!name) return std::nullopt;
+  return NamedProduct{name->parameter, name->argument, ProductPart::kWeightGradient, false};
+}
+
+// Of a parameter, or of a state that is kept of one; nothing of others.
+std::optional<ProductFinder::Name> ProductFinder::name_of(const Argument& argument) const {
+  if (argument.kind == Argument::Kind::kParameter) return Name{argument.name, &argument};
+  std::string of = argument.spec.role == Role::kWeights ? parameter_within(argument.name) : argument.spec.of;
+  if (of.empty()) return std::nullopt;
+  ValueId whole = graph_.find_argument(of);
+  return Name{of, whole == kNoValue ? nullptr : graph_.argument_of(whole)};
+}
+
+// A parameter as the programs of a step read it is called "weights.<parameter>.cast" (passes/hoist_weights.h): of the
+// parameters that other arguments tell of, the longest within that name.
+std::string ProductFinder::parameter_within(const std::string& state) const {
+  std::string longest;
+  for (const Argument& argument : graph_.arguments()) {
+    const std::string& name = argument.kind == Argument::Kind::kParameter ? argument.name : argument.spec.of;
+    if (name.size() > longest.size() && state.find("." + name + ".") != state.npos) longest = name;
+  }
+  return longest;
+}
+
+// Whose copy in a low type, share, or view, this is.
+std::optional<ProductFinder::Name> ProductFinder::source_of(ValueId value) const {
+  constexpr int kMostSteps = 8;
+  for (int steps = 0; steps < kMostSteps; ++steps) {
+    if (const Argument* argument = graph_.argument_of(value)) return name_of(*argument);
+    const Node& node = graph_.nodes()[size_t(graph_.producer(value))];
+    if (makes_something_else(node) || node.inputs.size() != node.outputs.size()) return std::nullopt;  // no copy
+    size_t output = size_t(std::find(node.outputs.begin(), node.outputs.end(), value) - node.outputs.begin());
+    value = node.inputs[output];
+  }
+  return std::nullopt;
+}
+
+// Whose gradient this is: it, or what becomes of it, is added to that parameter's sum or read by its update.
+std::optional<ProductFinder::Name> ProductFinder::target_of(ValueId gradient) const {
+  constexpr size_t kMostValues = 16;
+  int64_t size = num_elements(graph_.shape(gradient));
+  std::deque<ValueId> waiting{gradient};
+  std::set<ValueId> seen{gradient};
+  for (; !waiting.empty() && seen.size() <= kMostValues; waiting.pop_front()) {
+    ValueId value = waiting.front();
+    for (const Update& update : graph_.updates())
+      if (update.value == value)
+        if (std::optional<Name> name = name_of(*graph_.argument_of(update.target))) return name;
+    for (int index : users_[size_t(value)]) {
+      const Node& user = graph_.nodes()[size_t(index)];
+      if (std::optional<Name> name = read_by(user, value)) return name;
+      if (makes_something_else(user)) continue;
+      // Of a node that takes each of its inputs to an output, that one alone.
+      if (user.inputs.size() == user.outputs.size()) {
+        for (size_t i = 0; i < user.inputs.size(); ++i)
+          if (user.inputs[i] == value && seen.insert(user.outputs[i]).second) waiting.push_back(user.outputs[i]);
+      } else if (user.outputs.size() == 1 && num_elements(graph_.shape(user.outputs[0])) == size) {
+        if (seen.insert(user.outputs[0]).second) waiting.push_back(user.outputs[0]);
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+// Optimizers' nodes read a parameter, its gradient and its moments in a row, and others' behind them.
+std::optional<ProductFinder::Name> ProductFinder::read_by(const Node& user, ValueId gradient) const {
+  auto at = size_t(std::find(user.inputs.begin(), user.inputs.end(), gradient) - user.inputs.begin());
+  for (size_t beside : {at + 1, at - 1}) {
+    if (beside >= user.inputs.size()) continue;
+    const Argument* argument = graph_.argument_of(user.inputs[beside]);
+    if (!argument || argument->kind == Argument::Kind::kInput) continue;
+    if (num_elements(graph_.shape(argument->value)) != num_elements(graph_.shape(gradient))) continue;
+    if (std::optional<Name> name = name_of(*argument)) return name;
+  }
+  return std::nullopt;
+}
+
+std::optional<ProductFinder::Name> ProductFinder::with_shape(int64_t rows, int64_t columns) const {
+  for (const Argument& argument : graph_.arguments())
+    if (argument.kind == Argument::Kind::kParameter && graph_.shape(argument.value) == Shape{rows, columns})
+      return Name{argument.name, &argument};
+  return std::nullopt;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,53 @@
+// What a matrix product multiplies, in the model's words: which parameter, and which of its three products. Found from
+// the graph alone, whatever passes have made of it. Tests: tests/plan/product_names_test.cpp.
+#pragma once
+
+#include "graph/graph.h"
+
+#include <optional>
+#include <string>
+
+namespace tokamak {
+
+/// Of y = x W: y itself, dx = dy W^T and dW = x^T dy.
+enum class ProductPart : uint8_t { kForward, kInputGradient, kWeightGradient };
+
+struct NamedProduct {
+  std::string parameter;               // of W: "h.0.attn.c_attn.weight"
+  const Argument* argument = nullptr;  // W itself; null where the graph has no more than a copy or a gradient of it
+  ProductPart part = ProductPart::kForward;
+  bool again = false;  // computed again in the backward pass
+};
+
+class ProductFinder {
+ public:
+  /// The graph must outlive it.
+  explicit ProductFinder(const Graph& graph) : graph_(graph), users_(graph) {}
+
+  /// Of a matmul or a fused_matmul; nothing for other nodes, and for products that no parameter is part of, as those
+  /// that attention is made of.
+  std::optional<NamedProduct> find(const Node& node) const;
+
+ private:
+  struct Name {
+    std::string parameter;
+    const Argument* argument;
+  };
+  std::optional<Name> name_of(const Argument& argument) const;
+  std::string parameter_within(const std::string& state) const;
+  std::optional<Name> source_of(ValueId value) const;
+  std::optional<Name> target_of(ValueId gradient) const;
+  std::optional<Name> read_by(const Node& user, ValueId gradient) const;
+  std::optional<Name> with_shape(int64_t rows, int64_t columns) const;
+
+  const Graph& graph_;
+  Users users_;
+};
+
+/// "attn.c_attn.weight" of "h.0.attn.c_attn.weight": blocks are alike.
+std::string without_block(const std::string& parameter);
+
+/// "attn.c_attn", "attn.c_attn again", "attn.c_attn dgrad" (of its input), "attn.c_attn wgrad" (of its weights).
+std::string product_label(const NamedProduct& product);
+
+}  // namespace tokamak

@@ -1,0 +1,101 @@
+#include "plan/product_names.h"
+
+#include "graph/text.h"
+#include "ops/all_ops.h"
+#include "plan/kernel_lines.h"
+
+#include <gtest/gtest.h>
+
+namespace tokamak {
+namespace {
+
+// x W of two blocks that are alike, and the gradients of the second.
+constexpr const char* kStep = R"(graph step {
+  input x = %0 : f32[8,4]
+  input dy = %1 : f32[8,4]
+  param h.0.mlp.c_fc.weight = %2 : f32[4,4]
+  param h.1.mlp.c_fc.weight = %3 : f32[4,4]
+  state grad.h.0.mlp.c_fc.weight = %4 {of="h.0.mlp.c_fc.weight", role="gradient_sum"} : f32[4,4]
+  state grad.h.1.mlp.c_fc.weight = %5 {of="h.1.mlp.c_fc.weight", role="gradient_sum"} : f32[4,4]
+  %6 = matmul(%0, %2) {trans_a=false, trans_b=false} : f32[8,4]
+  %7 = matmul(%6, %3) {trans_a=false, trans_b=false} : f32[8,4]
+  %8 = matmul(%1, %3) {trans_a=false, trans_b=true} #backward : f32[8,4]
+  %9 = matmul(%6, %1) {trans_a=true, trans_b=false} #backward : f32[4,4]
+  %10 = add(%5, %9) #backward : f32[4,4]
+  %11 = matmul(%0, %8) {trans_a=true, trans_b=false} #backward : f32[4,4]
+  %12 = neg(%11) #backward : f32[4,4]
+  %13 = add(%4, %12) #backward : f32[4,4]
+  result y = %7
+  update %5 = %10
+  update %4 = %13
+})";
+
+TEST(ProductNames, OfEachOfTheThreeProducts) {
+  Graph graph = parse_graph(kStep, find_op);
+  ProductFinder products(graph);
+  std::vector<std::string> found;
+  for (const Node& node : graph.nodes())
+    if (std::optional<NamedProduct> product = products.find(node))
+      found.push_back(product->parameter + ": " + product_label(*product));
+  EXPECT_EQ(found,
+            (std::vector<std::string>{"h.0.mlp.c_fc.weight: mlp.c_fc", "h.1.mlp.c_fc.weight: mlp.c_fc",
+                                      "h.1.mlp.c_fc.weight: mlp.c_fc dgrad", "h.1.mlp.c_fc.weight: mlp.c_fc wgrad",
+                                      "h.0.mlp.c_fc.weight: mlp.c_fc wgrad"}));
+}
+
+// As in multi_adamw: of a parameter, its gradient and its moments.
+TEST(ProductNames, AnUpdateNamesTheGradientsThatItReads) {
+  Graph graph = parse_graph(R"(graph step {
+  input x = %0 : f32[8,4]
+  input s = %1 : f32[]
+  param a.weight = %2 : f32[4,4]
+  param b.weight = %3 : f32[4,4]
+  state m.a = %4 {of="a.weight", role="moment"} : f32[4,4]
+  state v.a = %5 {of="a.weight", role="moment"} : f32[4,4]
+  state m.b = %6 {of="b.weight", role="moment"} : f32[4,4]
+  state v.b = %7 {of="b.weight", role="moment"} : f32[4,4]
+  %8 = matmul(%0, %0) {trans_a=true, trans_b=false} #backward : f32[4,4]
+  %9 = matmul(%0, %0) {trans_a=true, trans_b=false} #backward : f32[4,4]
+  %10, %11, %12, %13, %14, %15 = multi_adamw(%1, %1, %1, %3, %8, %6, %7, %2, %9, %4, %5) {beta1=0.9, beta2=0.95, decay=0.1, decayed=[1,1], eps=1e-08} #update : f32[4,4], f32[4,4], f32[4,4], f32[4,4], f32[4,4], f32[4,4]
+  update %3 = %10
+  update %6 = %11
+  update %7 = %12
+  update %2 = %13
+  update %4 = %14
+  update %5 = %15
+})",
+                            find_op);
+  ProductFinder products(graph);
+  EXPECT_EQ(products.find(graph.nodes()[0])->parameter, "b.weight");
+  EXPECT_EQ(products.find(graph.nodes()[1])->parameter, "a.weight");
+}
+
+TEST(ProductNames, NotOfWhatHasNoParameter) {
+  Graph graph = parse_graph(R"(graph g {
+  input q = %0 : f32[2,8,4]
+  %1 = matmul(%0, %0) {trans_a=false, trans_b=true} : f32[2,8,8]
+  %2 = neg(%1) : f32[2,8,8]
+  result y = %2
+})",
+                            find_op);
+  ProductFinder products(graph);
+  for (const Node& node : graph.nodes()) EXPECT_FALSE(products.find(node));
+}
+
+TEST(ProductNames, KernelsOfDifferentProductsHaveLinesOfTheirOwn) {
+  std::vector<std::string> labels;
+  for (const KernelLine& line : kernel_lines(make_plan(parse_graph(kStep, find_op), {})))
+    if (line.label.starts_with("matmul")) labels.push_back(line.label + " x" + std::to_string(line.count));
+  std::sort(labels.begin(), labels.end());
+  EXPECT_EQ(labels,
+            (std::vector<std::string>{"matmul mlp.c_fc dgrad x1", "matmul mlp.c_fc wgrad x2", "matmul mlp.c_fc x2"}));
+}
+
+TEST(ProductNames, BlocksAreAlike) {
+  EXPECT_EQ(without_block("model.layers.11.self_attn.q_proj.weight"), "self_attn.q_proj.weight");
+  EXPECT_EQ(without_block("lm_head.weight"), "lm_head.weight");
+  EXPECT_EQ(without_block("a.1b.weight"), "a.1b.weight");
+}
+
+}  // namespace
+}  // namespace tokamak
