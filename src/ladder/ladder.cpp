@@ -14,6 +14,7 @@ namespace {
 
 // A rung that is slower by less than this may be noise, and is no reason to go on without it.
 constexpr double kHostNoise = 1.1, kDeviceNoise = 1.03;
+constexpr int kRepeats = 2;  // of a rung that seems slower, beside the first time
 
 // Everything by which a rung may differ from another: where it is equal, so is the run.
 std::string fingerprint(const CompiledStep& step) {
@@ -37,12 +38,7 @@ class Ladder {
     std::string print = fingerprint(prepared.run.stages[0]);
     bool changed = !kept_ || print != kept_print_;
     RungResult result = changed ? measure(prepared) : *kept_;
-    // A loss is measured once more before it is believed: something else may have run on the machine meanwhile.
-    if (result.ran() && !rung.optional && kept_ && result.ms > slowest_kept_ms()) {
-      prepared.begin = std::chrono::steady_clock::now();
-      RungResult again = measure(prepared);
-      if (again.ran() && again.ms < result.ms) result = again;
-    }
+    if (result.ran() && !rung.optional && kept_ && is_slower(result.ms, kept_->ms)) repeat(prepared, result);
     result.name = rung.name;
     result.config = trial;
     result.optional = rung.optional;
@@ -69,14 +65,37 @@ class Ladder {
   }
 
  private:
-  double slowest_kept_ms() const { return kept_->ms * (options_.device_clock ? kDeviceNoise : kHostNoise); }
+  bool is_slower(double ms, double than) const {
+    return ms > than * (options_.device_clock ? kDeviceNoise : kHostNoise);
+  }
 
   void compare(RungResult& result) {
-    result.kept = result.ran() && !result.optional && (!kept_ || result.ms <= slowest_kept_ms());
+    double before = !result.repeats_before.empty() ? median(result.repeats_before) : kept_ ? kept_->ms : 0;
+    result.kept = result.ran() && !result.optional && (!kept_ || !is_slower(result.ms, before));
     if (!result.ran()) return;
     if (first_ms_ == 0) first_ms_ = result.ms;
-    result.speedup_step = kept_ ? kept_->ms / result.ms : 1;
+    result.speedup_step = kept_ ? before / result.ms : 1;
     result.speedup_total = first_ms_ / result.ms;
+  }
+
+  // The last kept rung and this one in turns, so that whatever else runs on the machine slows down both.
+  void repeat(PreparedTrial& prepared, RungResult& result) {
+    PreparedTrial before = prepare(kept_->config);
+    std::vector<double> here{result.ms}, there{kept_->ms};
+    for (int i = 0; i < kRepeats; ++i) {
+      RungResult kept_again = measure(before), again = measure(prepared);
+      if (!kept_again.ran() || !again.ran()) break;  // others have taken the memory
+      there.push_back(kept_again.ms);
+      here.push_back(again.ms);
+      result.least_ms = std::min(result.least_ms, again.least_ms);
+      result.most_ms = std::max(result.most_ms, again.most_ms);
+    }
+    double share = result.ms / median(here);
+    result.ms = median(here);
+    for (double* rate : {&result.tokens_per_second, &result.model_gflops, &result.mfu, &result.mfu_causal})
+      *rate *= share;
+    result.repeats = std::move(here);
+    result.repeats_before = std::move(there);
   }
 
   // Kernels that were measured once are known to the rungs after it.
@@ -90,8 +109,7 @@ class Ladder {
     RungResult result = measure_trial(prepared, backend_, options_, load_seconds);
     if (!result.ran()) return result;
     double share = double(step_tokens_) / double(result.step_tokens);
-    result.ms *= share;
-    result.predicted_ms *= share;
+    for (double* ms : {&result.ms, &result.predicted_ms, &result.least_ms, &result.most_ms}) *ms *= share;
     return result;
   }
 
@@ -107,6 +125,12 @@ class Ladder {
 };
 
 }  // namespace
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  size_t n = values.size();
+  return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
 
 std::vector<RungResult> run_ladder(const RunConfig& config, const Platform& platform, Backend& backend,
                                    std::span<const Rung> rungs, const LadderOptions& options,

@@ -18,8 +18,12 @@ struct RungResult {
   RunConfig config;  // that it ran with
   Precision precision = Precision::kFp32;
   /// Milliseconds for the tokens of one optimizer step of the configuration, median of the timed ones. (A rung with
-  /// more micro-batches a step than the configuration has is scaled to as many tokens.)
+  /// more micro-batches a step than the configuration has is scaled to as many tokens.) Of a rung that was measured
+  /// several times, the median of those.
   double ms = 0;
+  double least_ms = 0, most_ms = 0;  // of the timed steps
+  /// Of a rung that seemed slower than the one before, which were then measured in turns: the ms of each time, of both.
+  std::vector<double> repeats, repeats_before;
   double predicted_ms = 0;
   double tokens_per_second = 0;
   double speedup_step = 1;    // over the last rung that was kept
@@ -41,7 +45,12 @@ struct RungResult {
 
   bool ran() const { return failure.empty(); }
   double prediction_error() const { return predicted_ms / ms - 1; }
+  /// How far timed steps lie apart, as a share of the median.
+  double spread() const { return (most_ms - least_ms) / ms; }
 };
+
+/// Of at least one value; of an even number of them the mean of the two in the middle.
+double median(std::vector<double> values);
 
 struct LadderOptions {
   int64_t steps = 10;
@@ -54,8 +63,10 @@ struct LadderOptions {
   double load_seconds = 0;
 };
 
-/// Runs the rungs of `config` on random tokens. `report` is called after each. A rung that needs more memory than there
-/// is is reported with its `failure`; the rungs after it still build on its change.
+/// Runs the rungs of `config` on random tokens. `report` is called after each. A rung that seems slower than the last
+/// kept one is measured again, in turns with that one, and their medians count: something else may have run meanwhile.
+/// A rung that needs more memory than there is is reported with its `failure`; the rungs after it still build on its
+/// change.
 std::vector<RungResult> run_ladder(const RunConfig& config, const Platform& platform, Backend& backend,
                                    std::span<const Rung> rungs, const LadderOptions& options,
                                    const std::function<void(const RungResult&)>& report);

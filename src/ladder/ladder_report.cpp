@@ -16,6 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr double kLongMs = 100e3;  // of which tenths of seconds are no news
 constexpr double kMiB = double(1 << 20);
 
 Json machine_json(const LadderReport& report) {
@@ -50,6 +51,8 @@ Json run_json(const RungResult& r) {
     return json;
   }
   json.update({{"ms", r.ms},
+               {"least_ms", r.least_ms},
+               {"most_ms", r.most_ms},
                {"predicted_ms", r.predicted_ms},
                {"prediction_error", r.prediction_error()},
                {"tokens_per_second", r.tokens_per_second},
@@ -62,6 +65,7 @@ Json run_json(const RungResult& r) {
                {"first_step_ms", r.first_step_ms},
                {"micro_batches", r.micro_batches}});
   if (!r.by_reference.empty()) json["by_reference"] = r.by_reference;
+  if (!r.repeats.empty()) json.update({{"repeats_ms", r.repeats}, {"repeats_before_ms", r.repeats_before}});
   return json;
 }
 
@@ -89,23 +93,35 @@ Json mesh_json(const MeshResult& m) {
   return json;
 }
 
+std::string range_of(const std::vector<double>& ms) {
+  auto [least, most] = std::minmax_element(ms.begin(), ms.end());
+  return fmt::format("{:.2f} ({:.2f} to {:.2f})", median(ms), *least, *most);
+}
+
+// A line below a rung that was measured several times.
+std::string format_repeats(const RungResult& r) {
+  if (r.repeats.empty()) return "";
+  return fmt::format("\n  {} times in turns with the rung before: {}, that one {} ms", r.repeats.size(),
+                     range_of(r.repeats), range_of(r.repeats_before));
+}
+
 }  // namespace
 
 std::string format_ladder_header() {
-  return fmt::format("{:<26} {:>8} {:>8} {:>6} {:>8} {:>6} {:>6} {:>6} {:>6} {:>8} {:>8} {:>6}", "rung", "ms",
-                     "predict", "error", "tokens/s", "x prev", "x 1st", "MFU", "causal", "plan MiB", "used MiB",
+  return fmt::format("{:<25} {:>8} {:>6} {:>8} {:>5} {:>8} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6} {:>5}", "rung", "ms",
+                     "spread", "predict", "error", "tokens/s", "x prev", "x 1st", "MFU", "causal", "plan", "used",
                      "first");
 }
 
 std::string format_rung(const RungResult& r) {
-  if (!r.ran()) return fmt::format("{:<26} {:.93}", r.name, r.failure);
+  if (!r.ran()) return fmt::format("{:<25} {:.94}", r.name, r.failure);
   std::string note = rung_note(r);
   return fmt::format(
-      "{:<26} {:>8.2f} {:>8.2f} {:>+5.0f}% {:>8.0f} {:>6.2f} {:>6.2f} {:>5.1f}% {:>5.1f}% {:>8.1f} {:>8.1f} "
-      "{:>5.1f}s{}",
-      r.name, r.ms, r.predicted_ms, 100 * r.prediction_error(), r.tokens_per_second, r.speedup_step, r.speedup_total,
-      100 * r.mfu, 100 * r.mfu_causal, double(r.planned_bytes) / kMiB, double(r.used_bytes) / kMiB,
-      r.first_step_ms * 1e-3, note.empty() ? "" : " " + note);
+      "{:<25} {:>8.2f} {:>5.0f}% {:>8.2f} {:>+4.0f}% {:>8.0f} {:>6.2f} {:>6.2f} {:>5.1f}% {:>5.1f}% {:>6.0f} {:>6.0f} "
+      "{:>4.{}f}s{}{}",
+      r.name, r.ms, 100 * r.spread(), r.predicted_ms, 100 * r.prediction_error(), r.tokens_per_second, r.speedup_step,
+      r.speedup_total, 100 * r.mfu, 100 * r.mfu_causal, double(r.planned_bytes) / kMiB, double(r.used_bytes) / kMiB,
+      r.first_step_ms * 1e-3, r.first_step_ms < kLongMs ? 1 : 0, note.empty() ? "" : " " + note, format_repeats(r));
 }
 
 std::string rung_note(const RungResult& r) {
@@ -127,13 +143,15 @@ std::string format_ladder_legend(const std::vector<RungResult>& rungs) {
   auto any = [&](std::string_view note) {
     return std::any_of(rungs.begin(), rungs.end(), [&](const RungResult& rung) { return rung_note(rung) == note; });
   };
-  std::string text = "MFU: 6N + 12LCT FLOPs a token, causal: 6N + 6LCT; N: parameters without position embeddings\n";
+  std::string text =
+      "spread: how far timed steps lie apart, of the median; plan, used: MiB that were planned and taken\n"
+      "MFU: 6N + 12LCT FLOPs a token, causal: 6N + 6LCT; N: parameters without position embeddings\n";
   for (const std::string& name : peak_names(rungs)) text += fmt::format("peak: {}\n", name);
   if (std::any_of(rungs.begin(), rungs.end(), [](const RungResult& rung) { return rung.ran() && rung.mfu > 1; }))
     text +=
         "more than 100%: the peak was measured while something else ran, or half of attention counts that is not "
         "computed\n";
-  if (any("slower")) text += "slower: here, so the rungs after it go on without it\n";
+  if (any("slower")) text += "slower: here, by the medians of all times, so the rungs after it go on without it\n";
   if (any("same")) text += "same: changes nothing here, not measured again\n";
   for (const RungResult& rung : rungs)
     if (!rung.by_reference.empty())

@@ -27,15 +27,15 @@ std::vector<Batch> random_batches(const ResolvedRun& run) {
   return batches;
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  size_t n = values.size();
-  return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
 struct StepTimes {
   double first_ms = 0;  // since `begin`
-  double ms = 0;
+  double ms = 0;        // the median, or where steps do not wait for each other the mean
+  double least_ms = 0, most_ms = 0;
+
+  void set_range(const std::vector<double>& steps) {
+    auto [least, most] = std::minmax_element(steps.begin(), steps.end());
+    least_ms = *least, most_ms = *most;
+  }
 };
 
 // One rung's session and what it is fed.
@@ -81,6 +81,7 @@ class Trial {
                       backend_.time([&] { pending = session_.submit_step(batches_, options_.warmup + i, lr()); }));
     }
     times.ms = median(steps);
+    times.set_range(steps);
     return times;
   }
 
@@ -96,24 +97,27 @@ class Trial {
     times.first_ms = ms_since(begin);
     for (int64_t i = 1; i < options_.warmup; ++i) queue.submit([this, i] { run_step(i); });
     queue.run([&] { load(load_seconds); });
-    times.ms = time_steps(queue);
+    time_steps(queue, times);
     return times;
   }
 
-  // Milliseconds of a step. Without waiting in between there are no single steps to time: the whole queue is.
-  double time_steps(TaskQueue& queue) {
+  // Without waiting in between the whole queue is timed; then a step is what lies between the ends of two.
+  void time_steps(TaskQueue& queue, StepTimes& times) {
     bool async = session_.resolved().compile.async;
-    std::vector<double> times;
-    auto begin = Clock::now();
+    std::vector<double> steps;
+    auto begin = Clock::now(), step_begin = begin;
     for (int64_t i = 0; i < options_.steps; ++i) {
-      auto step_begin = Clock::now();
-      queue.submit([this, i] { run_step(options_.warmup + i); });
-      if (async) continue;
-      queue.wait();
-      times.push_back(ms_since(step_begin));
+      if (!async) step_begin = Clock::now();
+      queue.submit([this, i, &steps, &step_begin] {
+        run_step(options_.warmup + i);
+        steps.push_back(ms_since(step_begin));
+        step_begin = Clock::now();
+      });
+      if (!async) queue.wait();
     }
     queue.wait();
-    return async ? ms_since(begin) / double(options_.steps) : median(times);
+    times.ms = async ? ms_since(begin) / double(options_.steps) : median(steps);
+    times.set_range(steps);
   }
 
   Backend& backend_;
@@ -208,6 +212,7 @@ RungResult measure_trial(PreparedTrial& prepared, Backend& backend, const Ladder
     return result;
   }
   result.ms = times.ms;
+  result.least_ms = times.least_ms, result.most_ms = times.most_ms;
   if (!leads(ranks)) return result;
   fill(result, trial.session(), times);
   add_utilization(result, ranks ? ranks->mesh().num_ranks() : 1);

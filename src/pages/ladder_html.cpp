@@ -69,6 +69,7 @@ struct Column {
 
 std::vector<Column> columns_of(const RungResult& r) {
   return {{"ms", fmt::format("{:.2f}", r.ms)},
+          {"least to most", fmt::format("{:.2f} to {:.2f}", r.least_ms, r.most_ms)},
           {"predicted", fmt::format("{:.2f}", r.predicted_ms)},
           {"error", fmt::format("{:+.1f}%", 100 * r.prediction_error())},
           {"tokens/s", fmt::format("{:.0f}", r.tokens_per_second)},
@@ -124,7 +125,11 @@ std::string table(const std::vector<Row>& rows) {
 
 std::string rung_table(const std::vector<RungResult>& rungs) {
   std::vector<Row> rows;
-  for (const RungResult& rung : rungs) rows.push_back({rung, columns_of(rung), rung_note(rung)});
+  for (const RungResult& rung : rungs) {
+    std::string note = rung_note(rung);
+    if (!rung.repeats.empty()) note += fmt::format("{}{} times", note.empty() ? "" : ", ", rung.repeats.size());
+    rows.push_back({rung, columns_of(rung), note});
+  }
   return table(rows);
 }
 
@@ -162,7 +167,8 @@ std::string summary(const LadderReport& report) {
 std::string notes(const LadderReport& report) {
   std::string text =
       "<p>Every rung adds its change to the last kept one and is measured on random tokens: the median of the timed "
-      "steps, after warm-up. <em>Slower</em> rungs and those measured <em>aside</em> are left out of the rungs after "
+      "steps, after warm-up. One that seems slower than the rung before is measured again, in turns with that one, and "
+      "the medians count. <em>Slower</em> rungs and those measured <em>aside</em> are left out of the rungs after "
       "them; <em>same</em> changes nothing here. <em>Predicted</em> is the planner's roofline; on a GPU matmuls and "
       "attention count as each was measured alone. MFU is tokens/s times 6N + 12LCT FLOPs, causal 6N + 6LCT, over the "
       "peak (L layers, C width, T context, N parameters without position embeddings).</p>\n<ul>\n";

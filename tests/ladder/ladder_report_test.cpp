@@ -1,5 +1,6 @@
 #include "ladder/ladder_report.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -9,6 +10,7 @@
 #include "pages/ladder_html.h"
 
 #include <algorithm>
+#include <sstream>
 
 namespace tokamak {
 namespace {
@@ -100,10 +102,17 @@ TEST(LadderReport, TheTableFitsATerminal) {
   wide.first_step_ms = 123456;
   RungResult slower = wide;
   slower.optional = false;
+  slower.repeats = {12345.67, 13456.78, 12000};
+  slower.repeats_before = {12345.67, 11111.11, 12222.22};
   RungResult unlucky = wide;
   unlucky.failure = std::string(500, 'x');
-  for (const std::string& line : {format_ladder_header(), format_rung(wide), format_rung(slower), format_rung(unlucky)})
-    EXPECT_LE(line.size(), 120u) << line;
+  std::istringstream lines(fmt::format("{}\n{}\n{}\n{}", format_ladder_header(), format_rung(wide), format_rung(slower),
+                                       format_rung(unlucky)));
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120u) << line;
+  EXPECT_NE(format_rung(slower).find("3 times in turns with the rung before: 12345.67 (12000.00 to 13456.78), that one "
+                                     "12222.22 (11111.11 to 12345.67) ms"),
+            std::string::npos)
+      << format_rung(slower);
   EXPECT_NE(format_rung(wide).find("aside"), std::string::npos);
   EXPECT_NE(format_rung(slower).find("slower"), std::string::npos);
 }
@@ -231,7 +240,7 @@ TEST(LadderHtml, EveryNumberHasItsColumnsName) {
     EXPECT_EQ(count(html, std::string("<td data-column=\"") + name + "\">"), 3) << name;
     EXPECT_EQ(count(html, std::string("<th>") + name + "</th>"), 1) << name;
   }
-  EXPECT_EQ(count(html, "<td data-column"), 3 * 11) << "rungs that ran, by columns";
+  EXPECT_EQ(count(html, "<td data-column"), 3 * 12) << "rungs that ran, by columns";
 }
 
 TEST(LadderHtml, TextIsEscaped) {

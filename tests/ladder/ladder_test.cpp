@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "backend/cpu/cpu_backend.h"
 #include "base/parallel.h"
 #include "compile/step_compiler.h"
@@ -90,6 +92,73 @@ TEST_F(Ladder, TimesStepsByTheDevicesClock) {
   EXPECT_GT(r.predicted_ms, 0);
   EXPECT_GT(r.first_step_ms, 0);
   EXPECT_EQ(r.precision, Precision::kFp32);
+}
+
+// Takes as long as a list says, run by run.
+class PacedMachine : public SmallMachine {
+ public:
+  explicit PacedMachine(std::vector<double> ms) : SmallMachine(kPlenty), ms_(std::move(ms)) {}
+  double time(const std::function<void()>& work) override {
+    SmallMachine::time(work);
+    return 1e-3 * ms_.at(size_t(timed - 1));
+  }
+
+ private:
+  std::vector<double> ms_;
+};
+
+std::vector<int> rounded(const std::vector<double>& ms) {
+  std::vector<int> whole;
+  for (double value : ms) whole.push_back(int(std::lround(value)));
+  return whole;
+}
+
+std::vector<RungResult> climb_two(const std::vector<double>& ms) {
+  constexpr Rung kRungs[] = {{"off", all_off}, {"flash", flash}};
+  PacedMachine backend(ms);
+  LadderOptions options = kByDevice;
+  options.steps = 1;
+  auto results = run_ladder(tiny(), cpu::nominal_platform(), backend, kRungs, options, {});
+  EXPECT_EQ(size_t(backend.timed), ms.size());
+  return results;
+}
+
+TEST_F(Ladder, WhatSeemsSlowerIsMeasuredInTurnsWithTheRungBefore) {
+  RungResult r = climb_two({100, 130, /*before*/ 120, 118, /*before*/ 124, 90})[1];
+  EXPECT_EQ(rounded(r.repeats), (std::vector<int>{130, 118, 90}));
+  EXPECT_EQ(rounded(r.repeats_before), (std::vector<int>{100, 120, 124}));
+  EXPECT_DOUBLE_EQ(r.ms, 118) << "the median";
+  EXPECT_DOUBLE_EQ(r.speedup_step, 120.0 / 118);
+  EXPECT_DOUBLE_EQ(r.tokens_per_second, 2 * 64 / 0.118);
+  EXPECT_EQ(rounded({r.least_ms, r.most_ms}), (std::vector<int>{90, 130}));
+  EXPECT_TRUE(r.kept) << "the machine was busy";
+  r = climb_two({100, 130, 101, 131, 99, 129})[1];
+  EXPECT_FALSE(r.kept);
+  EXPECT_DOUBLE_EQ(r.speedup_step, 100.0 / 130);
+  r = climb_two({100, 102})[1];
+  EXPECT_TRUE(r.repeats.empty()) << "within the noise";
+}
+
+TEST_F(Ladder, TellsHowFarStepsLieApart) {
+  constexpr Rung kRungs[] = {{"off", all_off}};
+  PacedMachine backend({10, 14, 11});
+  RungResult r = run_ladder(tiny(), cpu::nominal_platform(), backend, kRungs, kByDevice, {})[0];
+  EXPECT_EQ(rounded({r.least_ms, r.ms, r.most_ms}), (std::vector<int>{10, 11, 14}));
+  EXPECT_DOUBLE_EQ(r.spread(), 4.0 / 11);
+}
+
+TEST_F(Ladder, StepsOfAQueueHaveARangeAroundTheirMean) {
+  constexpr Rung kRungs[] = {{"off", all_off}};
+  for (bool async : {false, true}) {
+    RunConfig config = tiny();
+    config.compile.async = async;
+    SmallMachine backend(kPlenty);
+    RungResult r = run_ladder(config, cpu::nominal_platform(), backend, kRungs, {.steps = 4}, {})[0];
+    EXPECT_GT(r.least_ms, 0);
+    EXPECT_LE(r.least_ms, r.ms);
+    EXPECT_LE(r.least_ms, r.most_ms);
+    if (!async) EXPECT_LE(r.ms, r.most_ms);
+  }
 }
 
 TEST_F(Ladder, UsedMemoryIsNeverNegative) {
