@@ -346,6 +346,9 @@ TrainingRequest request_of(const PlanOptions& options, const RunConfig& run, std
 TrainingPlan find_layouts(const PlanOptions& options) {
   TrainingPlan plan;
   plan.typed = typed_for_train(options);
+  plan.asks_data = !options.given.has("data.path");
+  plan.asks_rate = !options.given.has("optimizer.lr") && options.run.optimizer.name == "adamw";
+  plan.asks_warmup = !options.given.has("optimizer.warmup_steps");
   if (options.run.model.vocab == 0 && !options.given.has("data.path"))
     user_error(
         "[model.vocab] expected the number of tokens in the vocabulary, got 0; give --model.vocab or --data.path");

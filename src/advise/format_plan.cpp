@@ -1,5 +1,6 @@
 #include "advise/format_plan.h"
 
+#include "advise/recipe.h"
 #include "base/json.h"
 #include "graph/gpu_target.h"
 #include "model/model.h"
@@ -9,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace tokamak {
@@ -74,10 +76,11 @@ std::string parts_table(const TrainingPlan& plan) {
   int row = 0;
   for (const PlannedLayout& layout : plan.layouts) {
     const TimeByKind& t = layout.estimate.time;
-    auto share = [&](double seconds) { return 100 * seconds / t.total(); };
+    std::array parts{t.matmul,  t.attention, t.memory_bound, t.recomputed, t.data,
+                     t.context, t.tensor,    t.pipe,         t.bubble};
+    std::vector<double> p = percentages(parts);
     text += fmt::format("{:<3}{:>8.1f}{:>10.1f}{:>8.1f}{:>10.1f}{:>7.1f}{:>9.1f}{:>8.1f}{:>7.1f}{:>8.1f}\n", ++row,
-                        share(t.matmul), share(t.attention), share(t.memory_bound), share(t.recomputed), share(t.data),
-                        share(t.context), share(t.tensor), share(t.pipe), share(t.bubble));
+                        p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8]);
   }
   return text;
 }
@@ -134,17 +137,31 @@ std::string steps_option(const TrainingRequest& request) {
   return steps < 0x1p63 ? fmt::format(" --train.steps={}", int64_t(steps)) : "";
 }
 
+Recipe recipe_for(const TrainingRequest& request) {
+  return recipe_of(double(count_parameters(request.run.model)), tokens_of_step(request), steps_of(request));
+}
+
+// What the command has that nobody has said.
+std::string recipe_note(const TrainingPlan& plan) {
+  std::string text;
+  if (plan.asks_rate) text += "rate as GPT-3's model of that size had (arXiv 2005.14165, table 2.1), for AdamW";
+  if (plan.asks_warmup)
+    text += fmt::format("{}{} tokens of warm-up", text.empty() ? "" : "; ",
+                        format_count(double(recipe_for(plan.request).warmup_steps) * tokens_of_step(plan.request)));
+  if (plan.asks_data) text += fmt::format("{}DATA: of `tokamak prepare`, or files", text.empty() ? "" : "; ");
+  return text.empty() ? "" : "           " + text + "\n";
+}
+
 std::string summary(const TrainingPlan& plan) {
   const PlannedLayout& best = plan.layouts[0];
   TrainingCost cost = cost_of(plan.request, best.step_seconds());
   std::string kwh = number(cost.kilowatt_hours, 0, kColumn), limit = plan.limit;
   if (size_t end = limit.find("; "); end != limit.npos) limit.replace(end, 2, ";\n           ");
-  return fmt::format(
-      "\nbest       {}{}: {} tokens/s, {} for {} tokens, {} kWh, {}\n           {}{}\n           tokamak train "
-      "{}{}{}\n",
-      describe(best.estimate.layout), best.exact ? "" : " (not compiled)", format_count(cost.tokens_per_second),
-      duration_text(cost.seconds), format_count(plan.request.tokens), kwh, money_text(cost.dollars), limit, notes(plan),
-      plan.typed, options_of(best.estimate.layout, plan.request.run.model.context), steps_option(plan.request));
+  return fmt::format("\nbest       {}{}: {} tokens/s, {} for {} tokens, {} kWh, {}\n           {}{}\n           {}\n{}",
+                     describe(best.estimate.layout), best.exact ? "" : " (not compiled)",
+                     format_count(cost.tokens_per_second), duration_text(cost.seconds), format_count(plan.request.tokens),
+                     kwh, money_text(cost.dollars), limit, notes(plan), train_command(plan, best.estimate.layout),
+                     recipe_note(plan));
 }
 
 Json to_json(const std::vector<Change>& changes) {
@@ -216,6 +233,17 @@ size_t recommend(std::vector<PlannedLayout>& layouts, const ClusterConfig& clust
   return passed;
 }
 
+std::string train_command(const TrainingPlan& plan, const ParallelLayout& layout) {
+  const TrainingRequest& request = plan.request;
+  Recipe recipe = recipe_for(request);
+  std::string text = fmt::format("tokamak train {}{}{}", plan.typed, options_of(layout, request.run.model.context),
+                                 steps_option(request));
+  if (plan.asks_rate) text += fmt::format(" --optimizer.lr={:g}", recipe.lr);
+  if (plan.asks_warmup) text += fmt::format(" --optimizer.warmup_steps={}", recipe.warmup_steps);
+  if (plan.asks_data) text += " --data.path=DATA";
+  return text;
+}
+
 std::string format_layouts(const TrainingPlan& plan) {
   return header(plan) + time_table(plan) + parts_table(plan) + memory_table(plan) + not_compiled(plan);
 }
@@ -230,10 +258,15 @@ std::string format_plan(const TrainingPlan& plan) { return format_layouts(plan) 
 
 std::string plan_json(const TrainingPlan& plan) {
   const TrainingRequest& r = plan.request;
-  Json json = {{"cluster", r.cluster.name}, {"gpus", r.gpus},
-               {"tokens", r.tokens},        {"steps", steps_of(r)},
-               {"sequences", r.sequences},  {"parameters", count_parameters(r.run.model)},
-               {"limit", plan.limit},       {"load_clock", load_clock(r.cluster.gpu)}};
+  Json json = {{"cluster", r.cluster.name},
+               {"gpus", r.gpus},
+               {"tokens", r.tokens},
+               {"steps", steps_of(r)},
+               {"sequences", r.sequences},
+               {"parameters", count_parameters(r.run.model)},
+               {"limit", plan.limit},
+               {"load_clock", load_clock(r.cluster.gpu)},
+               {"command", train_command(plan, plan.layouts[0].estimate.layout)}};
   for (const PlannedLayout& layout : plan.layouts) json["layouts"].push_back(to_json(plan, layout));
   json["passed_over"] = Json::array();
   for (const ParallelLayout& layout : plan.passed_over) json["passed_over"].push_back(describe(layout));

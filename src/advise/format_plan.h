@@ -35,7 +35,12 @@ struct TrainingPlan {
   std::vector<ParallelLayout> passed_over;  // that were compiled, and then do not fit
   std::string calibrated;                   // what a measured run says of the cluster; empty: none was asked
   std::string typed;  // what `tokamak train` takes before the layout's options, each with a space behind it
+  bool asks_data = false, asks_rate = false, asks_warmup = false;  // of the run nobody has said these
 };
+
+/// `tokamak train ...`: what was typed, the layout's options, the steps that the tokens take, and what nobody has said
+/// and a training needs: a placeholder for the data, and the rate and warm-up of recipe_of().
+std::string train_command(const TrainingPlan& plan, const ParallelLayout& layout);
 
 /// The layouts in tables, and what is said of the best one: its cost, what it asks of users, and what would change it.
 std::string format_layouts(const TrainingPlan& plan);

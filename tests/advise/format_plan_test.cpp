@@ -46,6 +46,15 @@ TEST(FormatPlan, TheLineToTrainSaysTheSteps) {
   EXPECT_NE(format_plan(plan).find(" --train.steps=19074\n"), std::string::npos)
       << "10e9 / (256 x 2048), the last in full";
   EXPECT_NE(plan_json(plan).find("\"steps\":19074"), std::string::npos);
+  plan.asks_data = plan.asks_rate = plan.asks_warmup = true;
+  std::string text = format_plan(plan);
+  EXPECT_NE(text.find(" --train.steps=19074 --optimizer.lr=0.00012 --optimizer.warmup_steps=715 --data.path=DATA\n"),
+            std::string::npos)
+      << "6.7e9 parameters; 375e6 / (256 x 2048): " << text;
+  EXPECT_NE(text.find("arXiv 2005.14165"), std::string::npos);
+  EXPECT_NE(plan_json(plan).find("--data.path=DATA\""), std::string::npos);
+  plan.asks_data = plan.asks_rate = plan.asks_warmup = false;
+  EXPECT_EQ(format_plan(plan).find("arXiv"), std::string::npos) << "the user's own";
   plan.request.tokens = 1;
   EXPECT_NE(format_plan(plan).find(" --train.steps=1\n"), std::string::npos);
   plan.request.tokens = 1e30;
