@@ -18,6 +18,7 @@
 #include "cli/agent.h"
 #include "cli/commands.h"
 #include "cli/idle_notes.h"
+#include "cli/machine.h"
 #include "cli/ranks.h"
 #include "cli/streams.h"
 #include "cli/supervisor.h"
@@ -25,9 +26,11 @@
 #include "config/config.h"
 #include "data/data_path.h"
 #include "data/data_tokenizer.h"
+#include "passes/step_mesh.h"
 #include "run/check_run.h"
 #include "run/initial_model.h"
 #include "run/progress.h"
+#include "run/run_outline.h"
 #include "run/trainer.h"
 
 namespace tokamak {
@@ -39,7 +42,7 @@ struct TrainArguments {
   GivenOptions given;
   TrainProfile profile;
   AgentOptions agents;
-  bool verbose = false;
+  bool verbose = false, dry_run = false;
   int64_t restarts = 0;
 };
 
@@ -48,6 +51,7 @@ void visit(FieldList& v, TrainArguments& c) {
   v.config(c.run);
   v.section("profile", c.profile, "where the time of some of its steps goes, as `tokamak profile` tells it");
   v.section("agents", c.agents, "ranks on several machines, each of which starts its own and starts them again");
+  v("dry_run", c.dry_run, "say what would be trained, how long that takes, and draw the learning rate; train nothing");
   v("verbose", c.verbose, "also tell where the time of the start goes");
   v("restarts", c.restarts,
     "how often in an hour the run starts again by itself when it dies or loses a rank; 0: never", at_least(0));
@@ -172,7 +176,21 @@ bool supervises(const TrainArguments& arguments) {
 
 bool is_agent(const TrainArguments& arguments) { return arguments.agents.machines > 1 && !is_supervised(); }
 
+// On this process alone, whatever the mesh is.
+int run_dry(const TrainArguments& arguments) {
+  RunConfig config = configure(arguments, AnotherTrains::kIsAllowed);
+  config.mesh.data = mesh_of_run(config).size(kDataAxis);  // also tells of a mesh that does not fit its ranks
+  Machine machine = open_machine(config);
+  fmt::print("{}\n", printable(describe(machine)));
+  for (const std::string& note :
+       idle_notes(config, arguments.given, machine.platform.target, machine.is_gpu, NotesFor::kTraining))
+    fmt::print("{}\n", printable(note));
+  fmt::print("{}", printable(describe_run(config, machine.platform)));
+  return 0;
+}
+
 int run_train(const TrainArguments& arguments) {
+  if (arguments.dry_run) return run_dry(arguments);
   if (is_agent(arguments))
     return run_agent(configure(arguments, AnotherTrains::kIsAllowed), arguments.agents, arguments.restarts);
   if (supervises(arguments)) return supervise(arguments.run.train.out, arguments.restarts);
@@ -196,7 +214,7 @@ int run_train(const TrainArguments& arguments) {
     }
     start.lap("device");
     console.line(describe(machine));
-    if (rank.ranks) console.line(fmt::format("mesh: {}", to_string(rank.ranks->mesh())));
+    if (rank.ranks) console.line(describe_mesh(resolve(rank.config, machine.platform.target)));
     for (const std::string& note :
          idle_notes(rank.config, arguments.given, machine.platform.target, machine.is_gpu, NotesFor::kTraining))
       console.line(note);

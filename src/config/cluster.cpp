@@ -101,6 +101,15 @@ ClusterConfig read_cluster(const std::string& name_or_file) {
   return parse_cluster(read_file(name_or_file), name_or_file);
 }
 
+std::optional<DevicePrice> find_price(std::string_view device) {
+  std::optional<GpuConfig> gpu = find_gpu(device);
+  if (!gpu) return {};
+  for (const std::string& name : cluster_names())
+    if (ClusterConfig cluster = read_cluster(name); cluster.gpu.name == gpu->name && cluster.price.is_known())
+      return DevicePrice{cluster.price.value, name};
+  return {};
+}
+
 void require_gpus(const ClusterConfig& cluster, int64_t gpus) {
   int64_t node = cluster.gpus_per_node, most = cluster.nodes * node;
   if (gpus < 1 || (cluster.nodes > 0 && gpus > most))

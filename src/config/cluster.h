@@ -5,6 +5,7 @@
 #include "config/cluster_config.h"
 #include "config/field.h"
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,13 @@ ClusterConfig read_cluster(const std::string& name_or_file);
 
 /// The same of a text; `name` is for messages.
 ClusterConfig parse_cluster(std::string_view text, std::string_view name);
+
+/// What a device costs an hour, by the first of cluster_names() that has GPUs of its kind and a price.
+struct DevicePrice {
+  double dollars = 0;   // a device and hour
+  std::string cluster;  // whose price it is
+};
+std::optional<DevicePrice> find_price(std::string_view device);
 
 /// Throws UserError unless the cluster has so many GPUs in whole nodes, or in a part of one.
 void require_gpus(const ClusterConfig& cluster, int64_t gpus);

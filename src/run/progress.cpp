@@ -59,6 +59,11 @@ std::string format_bar(double fraction, int width) {
   return "[" + bar + "]";
 }
 
+std::string format_milliseconds(double seconds) {
+  constexpr double kLong = 10;
+  return seconds < kLong ? fmt::format("{:.3g} ms", 1e3 * seconds) : format_duration(seconds);
+}
+
 }  // namespace
 
 std::string format_step_line(const StepMetrics& m, int64_t total_steps, double eta_seconds, size_t width) {
@@ -86,14 +91,19 @@ std::string format_outline(const RunOutline& o) {
       o.copy_bytes > 0 ? fmt::format(", and {} of the host's for saves", format_memory(o.copy_bytes)) : "";
   std::string saved =
       o.checkpoint_every > 0 ? fmt::format("every {} steps and at the end", o.checkpoint_every) : "at the end";
+  std::string cost;
+  if (o.dollars_per_hour > 0)
+    cost = fmt::format(", ${:.2f} at ${:.2f} an hour (as of {} in `tokamak plan --clusters`)",
+                       o.seconds / 3600 * o.dollars_per_hour, o.dollars_per_hour, o.priced_as);
   return fmt::format(
       "{} parameters in {}, {} of memory planned{}\n"
       "steps {} to {} of {}{} tokens: {} tokens, {:.3g} epochs of {}\n"
+      "predicted: a step of {}, all of them {}{}\n"
       "MFU is the share of {}\n"
       "saved {} in {}",
       format_count(double(o.parameters)), o.precision, memory, copy, o.done + 1, o.steps, alike ? "" : "up to ",
       o.step_tokens, format_count(o.tokens), o.tokens / double(o.epoch_tokens), format_count(double(o.epoch_tokens)),
-      o.peak, saved, o.out);
+      format_milliseconds(o.step_seconds), format_duration(o.seconds), cost, o.peak, saved, o.out);
 }
 
 std::string format_progress_bar(int64_t step, int64_t total_steps, double eta_seconds, int width) {

@@ -32,12 +32,16 @@ struct RunOutline {
   int64_t step_tokens = 0;  // of the largest steps
   double tokens = 0;        // of all steps to come
   int64_t epoch_tokens = 0;
+  double step_seconds = 0;      // predicted, of a step now,
+  double seconds = 0;           // and of all steps to come
+  double dollars_per_hour = 0;  // of all ranks; 0: not known
+  std::string priced_as;        // the cluster whose price that is
   std::string out;
   int64_t checkpoint_every = 0;  // steps; 0: only at the end
   std::string peak;              // of all ranks, of which MFU is a share (model/utilization.h)
 };
 
-/// Four lines of it for the start of a run.
+/// Five lines of it for the start of a run.
 std::string format_outline(const RunOutline& outline);
 
 /// ` 12% [====>          ] 120/1000 | ETA 7m32s`: exactly `width` columns of ASCII, so that it overwrites the line

@@ -11,6 +11,7 @@
 #include "run/progress.h"
 #include "run/rank_decisions.h"
 #include "run/run_events.h"
+#include "run/run_outline.h"
 #include "run/run_samples.h"
 #include "run/run_saver.h"
 #include "run/start_run.h"
@@ -127,18 +128,11 @@ class Trainer {
   bool trains() const { return done_.step < end_ && !watch_->is_over(); }
 
   RunOutline outline() const {
-    return {.parameters = count_parameters(run_.asked.model),
-            .precision = std::string(precision_name(run_.compile.precision)),
-            .memory_bytes = session_.compiled().total_bytes() + samples_.planned_bytes(),
-            .copy_bytes = copy_bytes_,
-            .done = done_.step,
-            .steps = train_.steps,
-            .step_tokens = run_.asked.step_tokens(),
-            .tokens = ramp_tokens(run_.asked, train_.steps) - ramp_tokens(run_.asked, done_.step),
-            .epoch_tokens = data_.epoch_tokens(),
-            .out = train_.out,
-            .checkpoint_every = train_.checkpoint_every,
-            .peak = peak().of_ranks(run_.mesh.num_ranks())};
+    RunOutline outline =
+        make_outline(run_, start_.platform.target, data_, done_.step, session_.run().seconds,
+                     session_.compiled().total_bytes() + samples_.planned_bytes());
+    outline.copy_bytes = copy_bytes_;
+    return outline;
   }
 
   void make_evaluator() {

@@ -94,16 +94,25 @@ TEST(Outline, SaysWhatIsTrainedAndWhereItIsSaved) {
                         .step_tokens = 2048,
                         .tokens = 800 * 2048,
                         .epoch_tokens = 1'000'000,
+                        .step_seconds = 0.0261,
+                        .seconds = 800 * 0.0261,
+                        .dollars_per_hour = 12.7,
+                        .priced_as = "h200",
                         .out = "run",
                         .checkpoint_every = 400,
                         .peak = "2 x 989 TFLOP/s (H200 datasheet, bf16 dense)"};
   EXPECT_EQ(format_outline(outline),
             "2.2M parameters in bf16, 1.50 GiB of memory planned\n"
             "steps 401 to 1200 of 2048 tokens: 1.6M tokens, 1.64 epochs of 1.0M\n"
+            "predicted: a step of 26.1 ms, all of them 21s, $0.07 at $12.70 an hour (as of h200 in `tokamak plan "
+            "--clusters`)\n"
             "MFU is the share of 2 x 989 TFLOP/s (H200 datasheet, bf16 dense)\n"
             "saved every 400 steps and at the end in run");
   outline.memory_bytes = int64_t(210) << 20;
   EXPECT_NE(format_outline(outline).find("bf16, 210 MiB of memory"), std::string::npos);
+  outline.dollars_per_hour = 0;
+  outline.step_seconds = 75;
+  EXPECT_NE(format_outline(outline).find("\npredicted: a step of 1m15s, all of them 21s\nMFU"), std::string::npos);
   outline.checkpoint_every = 0;
   EXPECT_NE(format_outline(outline).find("saved at the end in run"), std::string::npos);
   outline.tokens = 1e6;
