@@ -95,6 +95,7 @@ Graph decode_graph(const ModelConfig& model, int64_t B, DType cache) {
   graph.add_update(now.position, next.position);
   graph.add_update(now.drawn, next.drawn);
   graph.add_result("token", next.token);
+  graph.add_result(kLogits, logits);
   return graph;
 }
 

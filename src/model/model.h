@@ -106,8 +106,10 @@ inline constexpr const char *kTokenLosses = "losses", *kTokenChoices = "choices"
 /// To generate: takes the next t tokens of each row into the caches. Inputs tokens (B, t), positions (B, t), start (B).
 Graph prefill_graph(const ModelConfig& model, int64_t B, int64_t t, DType cache);
 /// A token more of each row, chosen by sample_token (ops/sample_token.h): inputs seeds (B, 2), settings (3); states
-/// token, position and drawn (B), which say what the next run begins with; result "token" (B).
+/// token, position and drawn (B), which say what the next run begins with; results "token" (B) and "logits", of which
+/// the first V of each row count.
 Graph decode_graph(const ModelConfig& model, int64_t B, DType cache);
+inline constexpr const char* kLogits = "logits";
 inline constexpr const char *kNextToken = "next.token", *kNextPosition = "next.position", *kTokensDrawn = "next.drawn";
 
 /// Appends the inputs "documents" and "loss_weight".

@@ -69,6 +69,11 @@ class Candidates {
     std::sort(list_.begin(), list_.end(), [](const Candidate& a, const Candidate& b) { return a.id < b.id; });
   }
 
+  // The likeliest one weighs 1.
+  void keep_min_p(double p) {
+    std::erase_if(list_, [&](const Candidate& c) { return c.weight < p; });
+  }
+
   int32_t choose(double uniform) const {
     double target = uniform * total(), sum = 0;
     int32_t chosen = list_[0].id;
@@ -100,6 +105,30 @@ void validate(const SamplingOptions& o) {
   if (o.top_k < 0) user_error("[generate] expected top_k >= 0, got {}; 0 switches it off", o.top_k);
   if (!(o.top_p > 0 && o.top_p <= 1))
     user_error("[generate] expected 0 < top_p <= 1, got {}; 1 switches it off", o.top_p);
+  if (!(o.min_p >= 0 && o.min_p <= 1))
+    user_error("[generate] expected 0 <= min_p <= 1, got {}; 0 switches it off", o.min_p);
+  if (!(o.repetition_penalty > 0 && std::isfinite(o.repetition_penalty)))
+    user_error("[generate] expected repetition_penalty > 0, got {}; 1 switches it off, more avoids repetitions",
+               o.repetition_penalty);
+}
+
+bool needs_logits(const SamplingOptions& o) { return o.min_p > 0 || o.repetition_penalty != 1 || o.log_probabilities; }
+
+void penalise(std::span<float> logits, std::span<const int32_t> seen, double penalty) {
+  std::vector<int32_t> once(seen.begin(), seen.end());
+  std::sort(once.begin(), once.end());
+  once.erase(std::unique(once.begin(), once.end()), once.end());
+  for (int32_t id : once) {
+    if (id < 0 || size_t(id) >= logits.size()) continue;
+    float& logit = logits[size_t(id)];
+    logit = float(logit < 0 ? logit * penalty : logit / penalty);
+  }
+}
+
+double log_probability(std::span<const float> logits, int32_t token) {
+  double largest = *std::ranges::max_element(logits), sum = 0;
+  for (float logit : logits) sum += std::exp(logit - largest);
+  return logits[size_t(token)] - largest - std::log(sum);
 }
 
 int32_t sample(std::span<const float> logits, const SamplingOptions& options, float uniform) {
@@ -109,6 +138,7 @@ int32_t sample(std::span<const float> logits, const SamplingOptions& options, fl
   Candidates candidates(logits, options.top_k);
   candidates.weigh(double(logits[size_t(best)]), options.temperature);
   if (options.top_p < 1) candidates.keep_top_p(options.top_p);
+  if (options.min_p > 0) candidates.keep_min_p(options.min_p);
   return candidates.choose(uniform);
 }
 

@@ -65,6 +65,11 @@ DType cache_type(const ResolvedRun& run) {
 
 }  // namespace
 
+int64_t kept_prompt(int64_t prompt, int64_t count, int64_t context) {
+  if (prompt <= context) return prompt;
+  return std::max<int64_t>({context - count, context / 2, 1});
+}
+
 Generator::Plans Generator::make_plans(const ResolvedRun& run, const Platform& platform, int64_t rows,
                                        const TensorStore* trained, int64_t available_bytes, const MeshRanks* ranks) {
   Mesh mesh = ranks ? ranks->mesh() : Mesh{};
@@ -94,7 +99,7 @@ Generator::Generator(const ResolvedRun& run, const Platform& platform, Backend& 
 Generator::Generator(Plans plans, const ResolvedRun& run, Backend& backend, int64_t rows, const TensorStore* trained,
                      const MeshRanks* ranks)
     : backend_(backend), ranks_(ranks), trained_(trained), planned_bytes_(plans.bytes),
-      context_(run.asked.model.context), store_(backend, ranks),
+      context_(run.asked.model.context), vocab_(run.asked.model.vocab), store_(backend, ranks),
       arena_(backend.allocate(std::max(plans.prefill.arena_bytes, plans.decode.arena_bytes))),
       shared_(share_weights(plans.decode.graph)),
       prefill_(std::move(plans.prefill), backend, store_, {ranks, arena_, run.compile.cuda_graph}),
@@ -137,7 +142,11 @@ std::vector<std::vector<int32_t>> Generator::generate(const std::vector<Generati
     if (std::vector<size_t> full = full_rows(); !full.empty()) {
       drain(on_token);
       std::erase_if(full, [&](size_t r) { return !rows_[r].active; });
-      fill_caches(full);
+      fill_caches(full, std::max<int64_t>(1, context_ / 2));
+      continue;
+    }
+    if (needs_logits(options)) {
+      step_on_host(on_token);
       continue;
     }
     step();
@@ -159,6 +168,7 @@ std::vector<int32_t> Generator::generate(std::span<const int32_t> prompt, int64_
 // All rows are set: those without a text begin, and end, with nothing.
 void Generator::begin(const std::vector<GenerationRow>& texts, int64_t count, const SamplingOptions& options) {
   validate(options);
+  options_ = options;
   TOKAMAK_CHECK(texts.size() <= rows_.size(), "{} texts in {} rows", texts.size(), rows_.size());
   std::vector<int32_t> seeds(2 * rows_.size());
   std::vector<size_t> used(texts.size());
@@ -166,7 +176,7 @@ void Generator::begin(const std::vector<GenerationRow>& texts, int64_t count, co
     rows_[r] = {{0}, 0, false};
     if (r >= texts.size()) continue;
     if (texts[r].prompt.empty()) user_error("[generate] expected a prompt of one token or more, got none");
-    rows_[r] = {texts[r].prompt, 0, count > 0};
+    rows_[r] = {texts[r].prompt, 0, count > 0, texts[r].seed};
     seeds[2 * r] = int32_t(uint64_t(texts[r].seed));
     seeds[2 * r + 1] = int32_t(uint64_t(texts[r].seed) >> 32);
     used[r] = r;
@@ -175,18 +185,17 @@ void Generator::begin(const std::vector<GenerationRow>& texts, int64_t count, co
   float settings[] = {float(options.temperature), float(options.top_k), float(options.top_p)};
   decode_.set_input("seeds", seeds.data(), int64_t(seeds.size()) * 4);
   decode_.set_input("settings", settings, sizeof settings);
-  fill_caches(used);
+  fill_caches(used, kept_prompt(context_ + 1, count, context_));
 }
 
-// What the model sees of a text: all of it, or where that is more than fits, what remains of a full context. All but
-// the last token go into the cache; the next step begins with that one.
-void Generator::fill_caches(const std::vector<size_t>& rows) {
+// What the model sees of a text: all of it, or where that is more than fits, the last `kept` tokens. All but the last
+// one go into the cache; the next step begins with that one.
+void Generator::fill_caches(const std::vector<size_t>& rows, int64_t kept) {
   std::vector<Feed> feeds(rows_.size());
   size_t longest = 0;
   for (size_t r : rows) {
     std::span<const int32_t> tokens(rows_[r].tokens);
-    auto kept = size_t(std::max<int64_t>(1, context_ / 2));
-    if (tokens.size() > size_t(context_)) tokens = tokens.last(kept);
+    if (tokens.size() > size_t(context_)) tokens = tokens.last(size_t(kept));
     feeds[r].tokens = tokens.first(tokens.size() - 1);
     rows_[r].position = int64_t(tokens.size()) - 1;
     longest = std::max(longest, feeds[r].tokens.size());
@@ -240,6 +249,40 @@ void Generator::step() {
   ++drawn_;
 }
 
+// The device chooses, too, from what it knows of; what it goes on with is written over.
+void Generator::step_on_host(const OnToken& on_token) {
+  decode_.run();
+  std::unique_ptr<Readback> readback = decode_.read_result(kLogits);
+  std::span<const std::byte> bytes = readback->wait();
+  std::vector<float> logits(bytes.size() / sizeof(float));
+  std::memcpy(logits.data(), bytes.data(), logits.size() * sizeof(float));
+  size_t stride = logits.size() / rows_.size();
+  for (size_t r = 0; r < rows_.size(); ++r) {
+    Row& row = rows_[r];
+    ++row.position;
+    if (row.active) take_token(r, choose(row, std::span(logits).subspan(r * stride, size_t(vocab_))), on_token);
+  }
+  ++drawn_;
+  write_state();
+}
+
+int32_t Generator::choose(Row& row, std::span<const float> logits) const {
+  std::vector<float> weighed(logits.begin(), logits.end());
+  if (options_.repetition_penalty != 1) penalise(weighed, row.tokens, options_.repetition_penalty);
+  int32_t token = sample(weighed, options_, sampling_uniform(row.seed, drawn_));
+  if (options_.log_probabilities && token != kNoToken) row.log_probability = tokamak::log_probability(logits, token);
+  return token;
+}
+
+void Generator::take_token(size_t row, int32_t token, const OnToken& on_token) {
+  if (token == kNoToken)
+    user_error(
+        "[generate] expected finite logits, got others; the model is broken (did its training diverge?): use an "
+        "earlier checkpoint");
+  rows_[row].tokens.push_back(token);
+  if (on_token && !on_token(row, token)) rows_[row].active = false;
+}
+
 // Ranks must not go by what is ready: they have to run the same steps, also when a text ends.
 bool Generator::may_deliver() const {
   return under_way_.size() >= kAhead || (!under_way_.empty() && !ranks_ && under_way_.front()->ready());
@@ -253,12 +296,7 @@ void Generator::deliver(const OnToken& on_token) {
     if (!rows_[r].active) continue;
     int32_t token = kNoToken;
     std::memcpy(&token, bytes.data() + 4 * r, sizeof token);
-    if (token == kNoToken)
-      user_error(
-          "[generate] expected finite logits, got others; the model is broken (did its training diverge?): use an "
-          "earlier checkpoint");
-    rows_[r].tokens.push_back(token);
-    if (on_token && !on_token(r, token)) rows_[r].active = false;
+    take_token(r, token, on_token);
   }
 }
 

@@ -19,6 +19,10 @@ struct GenerationRow {
   int64_t seed = 0;             // the same seed gives the same tokens
 };
 
+/// Of a prompt, how many of its last tokens are kept where `count` are to follow: all that fit into the context, or of
+/// a longer one as many as leave room for the count, but at least half a context.
+int64_t kept_prompt(int64_t prompt, int64_t count, int64_t context);
+
 class Generator {
  public:
   /// Room for `rows` texts at a time, all of it allocated now. Parameters are those of `trained`, padded or not, as
@@ -42,10 +46,13 @@ class Generator {
   /// A token of row `row` as it becomes known; false: no more of that row.
   using OnToken = std::function<bool(size_t row, int32_t token)>;
 
-  /// Continues each prompt (at most `rows` of them) by `count` tokens. When a row's context is full, the newer half of
-  /// it is kept. UserError when the model gives logits that are not finite.
+  /// Continues each prompt (at most `rows` of them) by `count` tokens. Of a prompt longer than the context
+  /// kept_prompt() tokens are kept. When a row's context is full, the newer half of it is. UserError when the model
+  /// gives logits that are not finite. With options that need_logits() the host chooses, which waits for each step.
   std::vector<std::vector<int32_t>> generate(const std::vector<GenerationRow>& texts, int64_t count,
                                              const SamplingOptions& options, const OnToken& on_token = {});
+  /// Of the token that was told last of a row, where options.log_probabilities asks for it.
+  double log_probability(size_t row) const { return rows_[row].log_probability; }
   /// The same of one row.
   std::vector<int32_t> generate(std::span<const int32_t> prompt, int64_t count, const SamplingOptions& options,
                                 int64_t seed, const std::function<bool(int32_t)>& on_token = {});
@@ -59,6 +66,8 @@ class Generator {
     std::vector<int32_t> tokens;  // the prompt and what is known of what follows it
     int64_t position = 0;         // tokens in the cache, when all that was asked for is done
     bool active = false;
+    int64_t seed = 0;
+    double log_probability = 0;  // of the last token
   };
   struct Feed {
     std::span<const int32_t> tokens;
@@ -71,11 +80,14 @@ class Generator {
   bool share_weights(const Graph& graph);
   void prepare_cast();
   void begin(const std::vector<GenerationRow>& texts, int64_t count, const SamplingOptions& options);
-  void fill_caches(const std::vector<size_t>& rows);
+  void fill_caches(const std::vector<size_t>& rows, int64_t kept);
   void fill_chunk(const std::vector<Feed>& feeds, size_t first);
   int64_t chunk() const;
   void write_state();
   void step();
+  void step_on_host(const OnToken& on_token);
+  int32_t choose(Row& row, std::span<const float> logits) const;
+  void take_token(size_t row, int32_t token, const OnToken& on_token);
   bool may_deliver() const;
   void deliver(const OnToken& on_token);
   void drain(const OnToken& on_token);
@@ -86,7 +98,8 @@ class Generator {
   const MeshRanks* ranks_;  // null: one
   const TensorStore* trained_;
   int64_t planned_bytes_;
-  int64_t context_;
+  int64_t context_, vocab_;
+  SamplingOptions options_;  // of the texts at hand
   TensorStore store_;
   std::shared_ptr<Memory> arena_;  // of both programs
   bool shared_;                    // before the programs make what the store lacks

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 
 #include "backend/cpu/cpu_backend.h"
 #include "config/config.h"
@@ -117,6 +119,53 @@ TEST_F(GenerateTest, TextsSideBySide) {
   }
 }
 
+// What the device chooses the host chooses, too, where it has to see the logits; a full context included.
+TEST_F(GenerateTest, TheHostChoosesAsTheDeviceDoes) {
+  std::unique_ptr<Generator> generator = make_generator(3);
+  std::vector<GenerationRow> texts;
+  for (int64_t length : {1, 35, 70}) texts.push_back({test::some_tokens(length, length), 9 + length});
+  for (double temperature : {0.0, 1.0}) {
+    SamplingOptions options{.temperature = temperature, .top_k = 40, .top_p = 0.9};
+    auto expected = generator->generate(texts, 60, options);
+    options.log_probabilities = true;
+    size_t known = 0;
+    EXPECT_EQ(generator->generate(texts, 60, options,
+                                  [&](size_t row, int32_t) {
+                                    known += generator->log_probability(row) < 0;
+                                    return true;
+                                  }),
+              expected)
+        << temperature;
+    EXPECT_GT(known, 150u);
+  }
+}
+
+TEST_F(GenerateTest, APenaltyKeepsATextFromRepeatingItself) {
+  std::unique_ptr<Generator> generator = make_generator();
+  auto distinct = [&](double penalty) {
+    SamplingOptions options{.temperature = 0, .repetition_penalty = penalty};
+    std::vector<int32_t> text = generator->generate(test::some_tokens(3), 30, options, 1);
+    return std::set<int32_t>(text.begin(), text.end()).size();
+  };
+  EXPECT_EQ(distinct(1e6), 30u) << "what was there is never the likeliest again";
+  EXPECT_LT(distinct(1), 30u);
+}
+
+TEST_F(GenerateTest, ABrokenModelIsAnErrorToTheHostToo) {
+  std::vector<float> broken(32, NAN);
+  session_->store().write("ln_f.weight", broken.data(), 32 * 4);
+  expect_user_error([&] { make_generator()->generate(test::some_tokens(3), 2, {.min_p = 0.1}, 1); },
+                    {"expected finite logits"});
+}
+
+TEST(KeptPrompt, IsAsMuchAsFitsBesideWhatIsToCome) {
+  EXPECT_EQ(kept_prompt(100, 500, 100), 100) << "all of it is seen at first";
+  EXPECT_EQ(kept_prompt(101, 30, 100), 70);
+  EXPECT_EQ(kept_prompt(1000, 1, 100), 99);
+  EXPECT_EQ(kept_prompt(1000, 70, 100), 50) << "half at least";
+  EXPECT_EQ(kept_prompt(9, 1, 1), 1);
+}
+
 TEST_F(GenerateTest, ABrokenModelIsAnError) {
   std::vector<float> broken(32, NAN);
   session_->store().write("ln_f.weight", broken.data(), 32 * 4);
@@ -173,6 +222,87 @@ TEST(GenerateProgram, TheSameSeedGivesTheSameText) {
   EXPECT_NE(generate("4", ""), text);
   std::filesystem::copy(folder / "data", folder / "vocab");
   EXPECT_EQ(generate("3", "vocab"), text);
+}
+
+class GenerateCommand : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = std::make_unique<TemporaryFolder>();
+    test::make_tiny_data(folder_->path());
+    ASSERT_EQ(run_program(folder_->path(), test::tiny_arguments("train")).status, 0);
+  }
+  static void TearDownTestSuite() { folder_.reset(); }
+
+  static ProgramResult generate(std::vector<std::string> more, const std::string& input = "") {
+    std::vector<std::string> arguments = {"generate", "run", "--tokens=40", "--device=cpu"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_program(folder_->path(), arguments, input);
+  }
+
+  static std::vector<nlohmann::json> objects(const std::string& out) {
+    std::vector<nlohmann::json> list;
+    std::istringstream lines(out);
+    for (std::string line; std::getline(lines, line);) list.push_back(nlohmann::json::parse(line));
+    return list;
+  }
+
+  static std::unique_ptr<TemporaryFolder> folder_;
+};
+std::unique_ptr<TemporaryFolder> GenerateCommand::folder_;
+
+TEST_F(GenerateCommand, PrintsALineOfJsonForEachText) {
+  ProgramResult plain = generate({"--prompt=the king", "--seed=5"});
+  ProgramResult result = generate({"--prompt=the king", "--samples=3", "--seed=4", "--json", "--log-probabilities"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  std::vector<nlohmann::json> texts = objects(result.out);
+  ASSERT_EQ(texts.size(), 3u) << result.out;
+  EXPECT_EQ("the king" + texts[1]["text"].get<std::string>() + "\n", plain.out) << "of that seed";
+  for (const nlohmann::json& text : texts) {
+    EXPECT_EQ(text["prompt"], "the king");
+    EXPECT_EQ(text["finish"], text["tokens"].size() == 40 ? "length" : "document");
+    EXPECT_EQ(text["log_probabilities"].size(), text["tokens"].size());
+    for (double log_probability : text["log_probabilities"]) EXPECT_LE(log_probability, 0);
+    EXPECT_GT(text["tokens_per_second"].get<double>(), 0);
+    EXPECT_EQ(text["kept_prompt_tokens"], text["prompt_tokens"]);
+  }
+  EXPECT_NE(texts[0]["text"], texts[2]["text"]);
+}
+
+TEST_F(GenerateCommand, StopsAtAString) {
+  std::string whole = generate({"--prompt=the king"}).out;
+  std::string made = whole.substr(8), stop = made.substr(10, 3);
+  ProgramResult result = generate({"--prompt=the king", "--stop=zzz," + stop});
+  EXPECT_EQ(result.out, "the king" + made.substr(0, made.find(stop)) + "\n");
+  nlohmann::json text = objects(generate({"--prompt=the king", "--stop=" + stop, "--json"}).out).at(0);
+  EXPECT_EQ(text["finish"], "stop");
+  EXPECT_EQ(text["text"], made.substr(0, made.find(stop)));
+}
+
+TEST_F(GenerateCommand, TellsWhatOfAPromptIsSeen) {
+  ProgramResult result = generate({"--prompt=" + test::tiny_text(400), "--tokens=6", "--rate"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_NE(result.err.find("of the model's context of 16, 10 are left for it"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find(" tokens/s\n"), std::string::npos) << result.err;
+  EXPECT_EQ(generate({"--prompt=the"}).err, "");
+}
+
+TEST_F(GenerateCommand, GoesOnFromWhatIsTyped) {
+  ProgramResult result = generate({"--interactive", "--temperature=0", "--tokens=5"},
+                                  "the king\n/history\nsaid\n/history\n/new\n/history\n");
+  ASSERT_EQ(result.status, 0) << result.err;
+  std::string first = generate({"--prompt=the king", "--temperature=0", "--tokens=5"}).out;  // ends with a line's end
+  std::string second = generate({"--prompt=" + first + "said", "--temperature=0", "--tokens=5"}).out;
+  EXPECT_EQ(result.out, first.substr(8) + first + second.substr(first.size() + 4) + second + "\n");
+}
+
+TEST_F(GenerateCommand, SettingsChangeBetweenLines) {
+  ProgramResult result = generate({"--interactive", "--temperature=0", "--tokens=5"},
+                                  "/set tokens=1\nthe king\n/again\n/set device=cuda\n/again\n/what\n");
+  ASSERT_EQ(result.status, 0) << result.err;
+  std::string one = generate({"--prompt=the king", "--temperature=0", "--tokens=1"}).out.substr(8);
+  EXPECT_EQ(result.out, one + one + one);
+  EXPECT_NE(result.err.find("error: [/set] expected tokens, "), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("/history          the text so far"), std::string::npos) << result.err;
 }
 
 // Neither what the machine can do is measured for it nor any file kept in memory, the optimizer's of 50 MB among them.

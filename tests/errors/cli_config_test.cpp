@@ -150,6 +150,45 @@ TEST_F(CliConfig, GenerateOutsideItsRange) {
   expect_refused(run_program(folder_.path(), {"generate", "--top_p=1.5"}), {"[--top_p]", "1.5"});
 }
 
+TEST_F(CliConfig, GenerateOptionsThatExcludeEachOther) {
+  expect_refused(run_program(folder_.path(), {"generate", "--interactive", "--json"}),
+                 {"[interactive]", "without --json", "leave one out"});
+  expect_refused(run_program(folder_.path(), {"generate", "--interactive", "--samples=2"}), {"without --samples"});
+  expect_refused(run_program(folder_.path(), {"generate", "--log-probabilities"}), {"expected --json", "add --json"});
+  expect_refused(run_program(folder_.path(), {"generate", "--repetition_penalty=0"}), {"[--repetition_penalty]", "0"});
+}
+
+TEST_F(CliConfig, NamesOfOtherProgramsGetAHint) {
+  expect_refused(train({"--batch_size=4"}), {"[--batch_size] expected a known key, got 'batch-size'; that is "
+                                             "'train.batch' here: sequences of a micro-batch, of all ranks together"});
+  expect_refused(train({"--model.n_layer=4"}), {"that is 'model.layers' here"});
+  expect_refused(train({"--optimizer.learning_rate=1e-3"}), {"that is 'optimizer.lr' here"});
+  expect_refused(train({"--mesh.dp=2"}), {"that is 'mesh.data' here"});
+  expect_refused(train({"--compile=false"}), {"that is 'compile.disable_passes' here"});
+  expect_refused(train({"-b", "4"}), {"got '-b'; that is 'train.batch' here"});
+  expect_refused(train({"--tokens=10B"}), {"got 'tokens'; did you mean 'train.tokens'?"});
+  expect_refused(train_with_file("[train]\nmax_steps = 4\n"), {"run.toml:2: train.max_steps", "'train.steps' here"});
+  expect_refused(run_program(folder_.path(), {"generate", "--max_new_tokens=4"}), {"that is 'tokens' here"});
+}
+
+TEST_F(CliConfig, HelpIsAskedForInManyWays) {
+  auto out = [&](std::vector<std::string> arguments) {
+    ProgramResult result = run_program(folder_.path(), std::move(arguments));
+    EXPECT_EQ(result.status, 0) << result.err;
+    return result.out;
+  };
+  std::string train = out({"train", "--help"});
+  EXPECT_NE(train.find("--train.batch=N"), std::string::npos);
+  EXPECT_EQ(out({"help", "train"}), train);
+  EXPECT_EQ(out({"train", "help"}), train);
+  EXPECT_EQ(out({"help"}), out({"--help"}));
+  EXPECT_EQ(out({"data", "help"}), out({"data", "--help"}));
+  EXPECT_EQ(out({"data", "inspect", "help"}), out({"data", "inspect", "--help"}));
+  EXPECT_NE(out({"help", "names"}).find("nanoGPT: batch_size; llm.c: -b;"), std::string::npos);
+  write_file_quickly(folder_ / "help", "[train]\nstepz = 3\n");
+  expect_refused(run_program(folder_.path(), {"train", "help"}), {"help:2: train.stepz"});
+}
+
 // A command without a run configuration has none to print.
 TEST_F(CliConfig, PrintConfigOfACommandWithoutOne) {
   expect_refused(run_program(folder_.path(), {"generate", "--print-config"}),

@@ -33,6 +33,8 @@ std::vector<double> distribution(std::span<const float> logits, const SamplingOp
   size_t kept = 0;
   while (kept < order.size() && before < options.top_p) before += p[order[kept++]];
   order.resize(kept);
+  if (double largest = p[order[0]]; options.min_p > 0)
+    std::erase_if(order, [&](size_t id) { return p[id] < options.min_p * largest; });
   return normalised();
 }
 
@@ -61,7 +63,8 @@ TEST(Sampler, AgreesWithItsSlowTwin) {
     std::vector<float> logits = random_logits(1 + words[0] % 60, seed);
     SamplingOptions options{.temperature = 0.3 + uniform_float(words[1]),
                             .top_k = words[2] % 3 ? int64_t(words[2] % 20) : 0,
-                            .top_p = words[3] % 3 ? 0.05 + 0.9 * uniform_float(words[3]) : 1.0};
+                            .top_p = words[3] % 3 ? 0.05 + 0.9 * uniform_float(words[3]) : 1.0,
+                            .min_p = words[1] % 2 ? 0.3 * uniform_float(words[0]) : 0};
     for (uint64_t draw = 0; draw < 10; ++draw) {
       float uniform = uniform_float(philox4x32(seed, draw, 5)[0]);
       ASSERT_EQ(sample(logits, options, uniform), slow_sample(logits, options, uniform))
@@ -132,6 +135,51 @@ TEST(Sampler, TopPCountsWhatTopKLeft) {
   for (int i = 0; i < 200; ++i) EXPECT_EQ(sample(logits, {.top_k = 2, .top_p = 0.55}, float(i) / 200), 1);
 }
 
+TEST(Sampler, MinPKeepsAShareOfTheLikeliest) {
+  std::vector<float> logits = {std::log(0.1f), std::log(0.5f), std::log(0.4f)};
+  auto seen = [&](SamplingOptions options) {
+    std::set<int32_t> ids;
+    for (int i = 0; i < 200; ++i) ids.insert(sample(logits, options, float(i) / 200));
+    return ids;
+  };
+  EXPECT_EQ(seen({.min_p = 0.19}), (std::set<int32_t>{0, 1, 2})) << "0.1 of 0.5 is 0.2";
+  EXPECT_EQ(seen({.min_p = 0.21}), (std::set<int32_t>{1, 2}));
+  EXPECT_EQ(seen({.min_p = 0.81}), (std::set<int32_t>{1}));
+  EXPECT_EQ(seen({.temperature = 2, .min_p = 0.4}), (std::set<int32_t>{0, 1, 2})) << "after the temperature";
+}
+
+// The slow twin asks of each token whether the text has it.
+TEST(Sampler, ThePenaltyIsOnEachTokenOfTheTextOnce) {
+  std::vector<int32_t> seen = {3, 0, 3, 7, -1, 99};
+  for (double penalty : {0.5, 1.0, 1.3}) {
+    std::vector<float> logits = {2, 1, 0, -3, 5, 6, -1, 8}, plain = logits;
+    penalise(logits, seen, penalty);
+    for (int32_t id = 0; id < 8; ++id) {
+      bool is_seen = std::ranges::find(seen, id) != seen.end();
+      double factor = !is_seen ? 1 : plain[size_t(id)] < 0 ? penalty : 1 / penalty;
+      EXPECT_FLOAT_EQ(logits[size_t(id)], float(plain[size_t(id)] * factor)) << id << " " << penalty;
+    }
+  }
+}
+
+TEST(Sampler, LogProbabilitiesAreOfTheWholeDistribution) {
+  std::vector<float> logits = {1, -2, 100, 99, -INFINITY};
+  double sum = 0;
+  for (int32_t id = 0; id < 5; ++id) {
+    double p = std::exp(log_probability(logits, id));
+    EXPECT_NEAR(p, distribution(logits, {})[size_t(id)], 1e-12);
+    sum += p;
+  }
+  EXPECT_NEAR(sum, 1, 1e-12);
+}
+
+TEST(Sampler, TheHostIsNeededForWhatTheOpDoesNotKnow) {
+  EXPECT_FALSE(needs_logits({.temperature = 0.5, .top_k = 3, .top_p = 0.5}));
+  EXPECT_TRUE(needs_logits({.min_p = 0.1}));
+  EXPECT_TRUE(needs_logits({.repetition_penalty = 1.1}));
+  EXPECT_TRUE(needs_logits({.log_probabilities = true}));
+}
+
 TEST(Sampler, TheSameSeedGivesTheSameNumbers) {
   EXPECT_EQ(sampling_uniform(1, 7), sampling_uniform(1, 7));
   std::set<float> values;
@@ -157,6 +205,8 @@ TEST(SamplerErrors, OptionsOutsideTheirRange) {
   expect_user_error([] { validate({.top_k = -2}); }, {"top_k >= 0", "got -2"});
   expect_user_error([] { validate({.top_p = 0}); }, {"0 < top_p <= 1", "got 0"});
   expect_user_error([] { validate({.top_p = 1.5}); }, {"got 1.5"});
+  expect_user_error([] { validate({.min_p = -0.1}); }, {"0 <= min_p <= 1", "got -0.1"});
+  expect_user_error([] { validate({.repetition_penalty = 0}); }, {"repetition_penalty > 0", "got 0"});
 }
 
 }  // namespace

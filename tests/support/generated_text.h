@@ -49,10 +49,12 @@ class FullPass {
     return int32_t(std::max_element(last, last + config_.model.vocab) - last);
   }
 
-  /// `prompt` continued by `count` tokens; of a full context the newer half is kept.
+  /// `prompt` continued by `count` tokens; of a full context the newer half is kept, and of a longer prompt as much as
+  /// leaves room for the count, where that is more.
   std::vector<int32_t> continue_text(std::vector<int32_t> tokens, int64_t count) {
     auto context = size_t(config_.model.context), prompt = tokens.size();
-    size_t begin = prompt > context ? prompt - context / 2 : 0;  // of what the model sees
+    size_t kept = std::max(context / 2, context - std::min(size_t(count), context));
+    size_t begin = prompt > context ? prompt - kept : 0;  // of what the model sees
     for (int64_t i = 0; i < count; ++i) {
       if (tokens.size() - begin > context) begin = tokens.size() - context / 2;
       tokens.push_back(next(std::span(tokens).subspan(begin)));
