@@ -159,9 +159,9 @@ std::string summary(const TrainingPlan& plan) {
   if (size_t end = limit.find("; "); end != limit.npos) limit.replace(end, 2, ";\n           ");
   return fmt::format("\nbest       {}{}: {} tokens/s, {} for {} tokens, {} kWh, {}\n           {}{}\n           {}\n{}",
                      describe(best.estimate.layout), best.exact ? "" : " (not compiled)",
-                     format_count(cost.tokens_per_second), duration_text(cost.seconds), format_count(plan.request.tokens),
-                     kwh, money_text(cost.dollars), limit, notes(plan), train_command(plan, best.estimate.layout),
-                     recipe_note(plan));
+                     format_count(cost.tokens_per_second), duration_text(cost.seconds),
+                     format_count(plan.request.tokens), kwh, money_text(cost.dollars), limit, notes(plan),
+                     train_command(plan, best.estimate.layout), recipe_note(plan));
 }
 
 Json to_json(const std::vector<Change>& changes) {

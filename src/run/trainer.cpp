@@ -128,9 +128,8 @@ class Trainer {
   bool trains() const { return done_.step < end_ && !watch_->is_over(); }
 
   RunOutline outline() const {
-    RunOutline outline =
-        make_outline(run_, start_.platform.target, data_, done_.step, session_.run().seconds,
-                     session_.compiled().total_bytes() + samples_.planned_bytes());
+    RunOutline outline = make_outline(run_, start_.platform.target, data_, done_.step, session_.run().seconds,
+                                      session_.compiled().total_bytes() + samples_.planned_bytes());
     outline.copy_bytes = copy_bytes_;
     return outline;
   }
