@@ -34,7 +34,7 @@ TEST(ScheduleChart, DrawsEachStepOfAShortRun) {
   EXPECT_EQ(lines[6].substr(0, 10), " 5.0e-04 |");
   EXPECT_EQ(lines[11].substr(0, 10), " 0.0e+00 |");
   EXPECT_EQ(lines[12], "         +---------------");
-  EXPECT_EQ(lines[13], "          1      step 15");
+  EXPECT_EQ(lines[13], "          1       step 15");
 }
 
 TEST(ScheduleChart, ALongRunFitsATerminal) {
