@@ -250,13 +250,19 @@ class GenerateCommand : public testing::Test {
 };
 std::unique_ptr<TemporaryFolder> GenerateCommand::folder_;
 
+// JSON has U+FFFD where bytes are no UTF-8, as tokens of an untrained model give them.
+std::string in_json(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 TEST_F(GenerateCommand, PrintsALineOfJsonForEachText) {
   ProgramResult plain = generate({"--prompt=the king", "--seed=5"});
   ProgramResult result = generate({"--prompt=the king", "--samples=3", "--seed=4", "--json", "--log-probabilities"});
   ASSERT_EQ(result.status, 0) << result.err;
   std::vector<nlohmann::json> texts = objects(result.out);
   ASSERT_EQ(texts.size(), 3u) << result.out;
-  EXPECT_EQ("the king" + texts[1]["text"].get<std::string>() + "\n", plain.out) << "of that seed";
+  std::string alone = plain.out.substr(8, plain.out.size() - 9);
+  EXPECT_EQ(texts[1]["text"].dump(), in_json(alone)) << "of that seed";
   for (const nlohmann::json& text : texts) {
     EXPECT_EQ(text["prompt"], "the king");
     EXPECT_EQ(text["finish"], text["tokens"].size() == 40 ? "length" : "document");
@@ -275,7 +281,7 @@ TEST_F(GenerateCommand, StopsAtAString) {
   EXPECT_EQ(result.out, "the king" + made.substr(0, made.find(stop)) + "\n");
   nlohmann::json text = objects(generate({"--prompt=the king", "--stop=" + stop, "--json"}).out).at(0);
   EXPECT_EQ(text["finish"], "stop");
-  EXPECT_EQ(text["text"], made.substr(0, made.find(stop)));
+  EXPECT_EQ(text["text"].dump(), in_json(made.substr(0, made.find(stop))));
 }
 
 TEST_F(GenerateCommand, TellsWhatOfAPromptIsSeen) {
