@@ -39,7 +39,7 @@ int device_count();
 DeviceInfo describe_device(int ordinal);
 
 /// What the GPU that this thread works on has failed with, after which no call on it works in this process; empty:
-/// nothing. Kernels may still run.
+/// nothing, also while kernels are under way.
 std::string device_failure();
 
 /// Where compiled kernels and matmul choices are kept: $TOKAMAK_CACHE (empty: nowhere), else $XDG_CACHE_HOME/tokamak,
