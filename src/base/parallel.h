@@ -22,6 +22,9 @@ void set_num_threads(int n);
 /// not throw.
 void parallel_for(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t, int)>& body);
 
+/// Calls body() so that a library with threads of its own (OpenMP's) uses the calling thread only.
+void on_this_thread_only(const std::function<void()>& body);
+
 /// How parallel_for splits [0, count): piece i of `pieces`, in whole grains, as even as they come.
 struct Split {
   int64_t count, grain, pieces;

@@ -48,4 +48,11 @@ void parallel_for(int64_t count, int64_t grain, const std::function<void(int64_t
   for (int i = omp_get_thread_num(); i < team; i += omp_get_num_threads()) body(split.begin(i), split.end(i), i);
 }
 
+void on_this_thread_only(const std::function<void()>& body) {
+  int before = omp_get_max_threads();
+  omp_set_num_threads(1);
+  body();
+  omp_set_num_threads(before);
+}
+
 }  // namespace tokamak

@@ -106,4 +106,6 @@ void parallel_for(int64_t count, int64_t grain, const std::function<void(int64_t
   state().pool.run(split.pieces, [&](int64_t i) { body(split.begin(i), split.end(i), int(i)); });
 }
 
+void on_this_thread_only(const std::function<void()>& body) { body(); }
+
 }  // namespace tokamak

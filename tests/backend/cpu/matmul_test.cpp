@@ -137,5 +137,26 @@ TEST(Matmul, GivesTheSameBitsEveryTime) {
   }
 }
 
+// Ranks have fewer threads than a run alone; with another library than oneDNN that is not promised.
+TEST(Matmul, GivesTheSameBitsOnAnyNumberOfThreads) {
+  int threads = num_threads();
+  for (int64_t batch : {1, 3})
+    for (auto [m, n, k] : {std::array<int64_t, 3>{32, 32, 301}, {301, 96, 1024}, {400, 800, 70}})
+      for (bool trans_a : {false, true}) {
+        MatmulShape shape{.batch = batch, .m = m, .n = n, .k = k, .trans_a = trans_a, .trans_b = n == 96};
+        Operand a = random_operand(batch * m * k, DType::kF32, 1), b = random_operand(batch * k * n, DType::kF32, 2);
+        std::vector<float> expected(size_t(batch * m * n)), c(expected.size());
+        for (int count : {1, 2, 4}) {
+          set_num_threads(count);
+          Matmul matmul(shape);
+          if (!matmul.implementation().starts_with("onednn")) GTEST_SKIP() << matmul.implementation();
+          std::vector<char> workspace(matmul.workspace_bytes() + 64);
+          matmul.run(a.values.data(), b.values.data(), (count == 1 ? expected : c).data(), workspace.data());
+          if (count > 1) EXPECT_EQ(c, expected) << m << " " << n << " " << k << ", " << matmul.implementation();
+        }
+      }
+  set_num_threads(threads);
+}
+
 }  // namespace
 }  // namespace tokamak::cpu
