@@ -152,6 +152,7 @@ TEST_F(EarlyStopTest, ACrashBeforeTheMarkLosesNothing) {
     c.train.keep_best = true;
     c.train.keep_checkpoints = 1;
     c.train.checkpoint_every = at_saved ? 8 : 0;  // then it is saved before it is evaluated
+    c.train.background_saves = false;
     (at_saved ? observer_.throw_at_saved : observer_.throw_at_step) = 8;
     EXPECT_THROW(run(c), std::runtime_error);
     observer_.throw_at_saved = observer_.throw_at_step = 0;

@@ -300,7 +300,7 @@ TEST_F(MeshRun, GeneratesTheTextOfOneRank) {
 TEST_F(MeshRun, StopsAllRanksAfterTheSameStep) {
   Variable processes("TOKAMAK_RANKS", "processes");
   RunningProgram program(folder_.path(), train("mesh", {"--mesh.data=2", "--train.steps=100000"}));
-  ASSERT_TRUE(program.wait_for("step "));
+  ASSERT_TRUE(program.wait_for("\nstep "));
   program.send(SIGINT);  // to rank 0 alone
   ProgramResult stopped = program.wait();
   EXPECT_EQ(stopped.status, 130);
@@ -311,7 +311,7 @@ TEST_F(MeshRun, StopsAllRanksAfterTheSameStep) {
 // As Ctrl-C in a terminal, srun and mpirun send it.
 TEST_F(MeshRun, ASignalToAllRanksIsToldOnce) {
   start([](int) { return Arguments{"--train.steps=100000"}; });
-  ASSERT_TRUE(ranks_[0]->wait_for("step "));
+  ASSERT_TRUE(ranks_[0]->wait_for("\nstep "));
   for (auto& rank : ranks_) rank->send(SIGINT);
   EXPECT_EQ(ranks_[0]->wait().status, 130);
   EXPECT_EQ(ranks_[0]->wait().err, "finishing this step; again to quit now\n");
@@ -320,7 +320,7 @@ TEST_F(MeshRun, ASignalToAllRanksIsToldOnce) {
 
 TEST_F(MeshRun, ARankThatDiesEndsTheRunWithItsName) {
   start([](int) { return Arguments{"--train.steps=100000"}; });
-  ASSERT_TRUE(ranks_[0]->wait_for("step "));
+  ASSERT_TRUE(ranks_[0]->wait_for("\nstep "));
   ranks_[1]->send(SIGKILL);
   ProgramResult ended = ranks_[0]->wait();
   EXPECT_EQ(ended.status, 1);

@@ -58,7 +58,7 @@ class RankProcesses : public testing::Test {
 
 TEST_F(RankProcesses, ASecondJobOnThePortIsRefusedAndTheFirstGoesOn) {
   auto first = start(0, train("mesh")), second = start(1, train("mesh"));
-  ASSERT_TRUE(first->wait_for("step "));
+  ASSERT_TRUE(first->wait_for("\nstep "));
   expect_error("for this run alone", 1, train("mesh"));
   expect_error("expected the token of the run", 1, train("other"));
   expect_error("cannot listen on port", 0, train("other"));
@@ -119,7 +119,7 @@ TEST_F(LocalRanks, TakeLittleMemoryBesideTheLeader) {
   constexpr int64_t kMiB = 1 << 20, kMost = 96 * kMiB, kOfLeader = 1024 * kMiB;
   if (available_memory() < kRanks * kMost + kOfLeader) GTEST_SKIP() << "this machine has too little memory";
   RunningProgram program(folder_.path(), train("mesh", {"--mesh.data=16", "--train.batch=16", "--device=cpu"}));
-  ASSERT_TRUE(program.wait_for("step "));
+  ASSERT_TRUE(program.wait_for("\nstep "));
   for (pid_t rank : test::ranks_below(kRanks - 1)) {
     EXPECT_GT(peak_bytes(rank), 0);
     EXPECT_LT(peak_bytes(rank), kMost) << peak_bytes(rank) / kMiB << " MiB";
@@ -147,7 +147,7 @@ TEST_F(RankProcesses, EndWithTheLeaderInTheMiddleOfAStep) {
 TEST_F(RankProcesses, EndWithTheirLauncher) {
   auto launcher = below_shell({"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"},
                               "WORLD_SIZE= OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=2");
-  ASSERT_TRUE(launcher->wait_for("step "));
+  ASSERT_TRUE(launcher->wait_for("\nstep "));
   std::vector<pid_t> ranks = test::ranks_below(2);
   launcher->send(SIGKILL);
   for (pid_t rank : ranks) EXPECT_TRUE(test::within(4, [&] { return !test::lives(rank); })) << ::kill(rank, SIGKILL);
@@ -159,7 +159,7 @@ TEST_F(RankProcesses, EndWithTheirLauncher) {
 
 TEST_F(RankProcesses, MayOutliveAShell) {
   auto shell = below_shell({"RANK", "LOCAL_RANK"}, "");
-  ASSERT_TRUE(shell->wait_for("step "));
+  ASSERT_TRUE(shell->wait_for("\nstep "));
   std::vector<pid_t> ranks = test::ranks_below(2);
   shell->send(SIGKILL);
   std::this_thread::sleep_for(std::chrono::seconds(4));

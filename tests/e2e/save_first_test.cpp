@@ -108,8 +108,9 @@ TEST_F(SaveFirst, TheValidationLossOfASavedStepIsNeverMissing) {
 TEST_F(SaveFirst, OneKnownToBeGoodOutlivesThoseThatAreLost) {
   write_tokens("train.raw", 2000, 2000);
   ASSERT_EQ(train({"--train.steps=6", "--train.checkpoint_every=3"}).status, 0);
-  ProgramResult diverged = train({"--train.steps=60", "--train.checkpoint_every=1", "--train.keep_checkpoints=1",
-                                  "--optimizer.lr=1e30", "--optimizer.clip=0", "--optimizer.warmup_steps=0"});
+  ProgramResult diverged =
+      train({"--train.steps=60", "--train.checkpoint_every=1", "--train.keep_checkpoints=1", "--optimizer.lr=1e30",
+             "--optimizer.clip=0", "--optimizer.warmup_steps=0", "--train.background_saves=false"});
   expect_refused(diverged, {"training has diverged", "goes on after step 6", "remove"});
   EXPECT_EQ(open_checkpoint(folder_ / "run/checkpoints/step_00000006", nullptr).state.step, 6);
   for (const std::filesystem::path& path : list_checkpoints(checkpoints_folder(folder_ / "run")))

@@ -48,6 +48,18 @@ class Tasks : public testing::Test {
     return parse_json(result.out);
   }
 
+  // Batches of another size may round differently.
+  static void expect_near(const nlohmann::json& expected, const nlohmann::json& told) {
+    for (const char* task : {"pick", "say", "more"})
+      for (auto& [name, value] : expected[task].items()) {
+        if (value.is_string())
+          EXPECT_EQ(value, told[task][name]);
+        else
+          EXPECT_NEAR(value.get<double>(), told[task][name].get<double>(), 1e-4 * std::abs(value.get<double>()))
+              << task << " " << name;
+      }
+  }
+
   /// The line of a step in metrics.jsonl.
   nlohmann::json metrics(const std::string& run, int64_t step) {
     std::string text = read_file(folder_ / run / "metrics.jsonl");
@@ -71,10 +83,7 @@ TEST_F(Tasks, TrainingAndEvalGiveTheSameNumbers) {
   nlohmann::json of_run = metrics("a", 20)["tasks"], told = eval("a", {"--task=" + all_});
   EXPECT_TRUE(metrics("a", 10).contains("tasks"));
   EXPECT_FALSE(metrics("a", 11).contains("tasks"));
-  for (const char* task : {"pick", "say", "more"})
-    for (auto& [name, value] : of_run[task].items())
-      EXPECT_NEAR(value.get<double>(), told["tasks"][task][name].get<double>(), 1e-4 * std::abs(value.get<double>()))
-          << task << " " << name;
+  expect_near(of_run, told["tasks"]);
   EXPECT_NEAR(of_run["mean"]["centred"].get<double>(), told["centred"].get<double>(), 1e-9);
   EXPECT_EQ(told["tasks"]["pick"]["questions"], 12);
   EXPECT_EQ(told["step"], 20);
@@ -83,7 +92,7 @@ TEST_F(Tasks, TrainingAndEvalGiveTheSameNumbers) {
 TEST_F(Tasks, ExportedModelsAnswerTheSame) {
   train("a");
   ASSERT_EQ(run({"export", "a", "model"}).status, 0);
-  EXPECT_EQ(eval("a", {"--task=" + all_})["tasks"], eval("model", {"--task=" + all_})["tasks"]);
+  expect_near(eval("a", {"--task=" + all_})["tasks"], eval("model", {"--task=" + all_})["tasks"]);
 }
 
 TEST_F(Tasks, ModelsStandBesideEachOther) {

@@ -1,6 +1,7 @@
 // Matrix products on plain pointers, prepared once for a shape and run many times. One implementation is built:
 // matmul/onednn.cpp, matmul/cblas.cpp or matmul/reference.cpp (our own loops, for ThreadSanitizer).
-// Results are bit-identical from run to run, with oneDNN on any number of threads. Tests: tests/backend/cpu/matmul_test.cpp.
+// Results are bit-identical from run to run, with oneDNN on any number of threads. Tests:
+// tests/backend/cpu/matmul_test.cpp.
 #pragma once
 
 #include "graph/type.h"

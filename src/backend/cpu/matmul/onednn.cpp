@@ -106,7 +106,8 @@ size_t Matmul::workspace_bytes() const { return impl_->widened.bytes(impl_->piec
 
 std::string Matmul::implementation() const {
   return fmt::format("onednn {} in {} pieces{}", impl_->pieces.kinds[0].impl_info_str(),
-                     impl_->pieces.matrices * int64_t(impl_->pieces.list.size()), impl_->widened.any() ? ", of bf16 as f32" : "");
+                     impl_->pieces.matrices * int64_t(impl_->pieces.list.size()),
+                     impl_->widened.any() ? ", of bf16 as f32" : "");
 }
 
 void Matmul::run(const void* a, const void* b, void* c, void* workspace) const {
