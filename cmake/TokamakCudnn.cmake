@@ -47,7 +47,9 @@ elseif(cudnn_missing)
   message(STATUS "Attention on CUDA: own kernels, slower than cuDNN's, as ${cudnn_missing}")
 else()
   set(cudnn_files frontend library)
-  target_include_directories(tokamak_cudnn SYSTEM INTERFACE ${TOKAMAK_CUDNN_INCLUDE} ${TOKAMAK_CUDNN_FRONTEND_INCLUDE})
+  # Not for who links the installed libraries: the front-end may lie in the source tree (tools/setup.sh).
+  target_include_directories(tokamak_cudnn SYSTEM INTERFACE $<BUILD_INTERFACE:${TOKAMAK_CUDNN_INCLUDE}>
+                                                            $<BUILD_INTERFACE:${TOKAMAK_CUDNN_FRONTEND_INCLUDE}>)
   target_compile_definitions(tokamak_cudnn INTERFACE CUDNN_FRONTEND_SKIP_JSON_LIB)
   # Only for its folder and for what cudnn/library.cpp lacks: with all of it the program starts without cuDNN, too.
   target_link_options(tokamak_cudnn INTERFACE LINKER:--as-needed)

@@ -3,9 +3,10 @@
 function(tokamak_library name)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
   add_library(tokamak_${name} STATIC ${sources})
-  target_include_directories(tokamak_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
+  target_include_directories(tokamak_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
   target_compile_features(tokamak_${name} PUBLIC cxx_std_20)  # also of whoever uses it
-  target_link_libraries(tokamak_${name} PUBLIC ${ARGN} PRIVATE tokamak_flags tokamak_hardening)
+  target_link_libraries(tokamak_${name} PUBLIC ${ARGN}
+                        PRIVATE $<BUILD_INTERFACE:tokamak_flags> $<BUILD_INTERFACE:tokamak_hardening>)
 endfunction()
 
 # tokamak_embed(TARGET NAMESPACE FUNCTION FILES...): adds to the target the text of the files (names below src/), which

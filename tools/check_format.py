@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 VERSION = "14"
-FOLDERS = ("src", "cli", "tests", "bench")
+FOLDERS = ("src", "cli", "tests", "bench", "examples", "include")
 
 
 def formatter():

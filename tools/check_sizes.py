@@ -10,7 +10,7 @@ from pathlib import Path
 
 FILE_WARN, FILE_FAIL = 400, 700
 FUNCTION_WARN, FUNCTION_FAIL = 60, 100
-FOLDERS = ("src", "cli", "tests", "bench", "tools")
+FOLDERS = ("src", "cli", "tests", "bench", "tools", "examples", "include")
 # Path, or "path:function" -> why it may be larger.
 EXCEPTIONS = {
     "src/data/unicode_table.cpp": "a generated table",

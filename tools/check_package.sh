@@ -1,0 +1,19 @@
+#!/bin/sh
+# tools/check_package.sh BUILD: installs what is built there into BUILD/package_test/prefix, then configures, builds and runs
+# examples/own_model as a project of its own that finds it. CTest runs it as e2e.package.
+set -eu
+cd "$(dirname "$0")/.."
+build=$1
+out=$build/package_test
+prefix=$out/prefix
+rm -rf "$out"
+cmake --install "$build" --prefix "$prefix" > "$build/package_test.log"
+
+"$prefix/bin/tokamak" --version
+
+export CMAKE_CXX_COMPILER_LAUNCHER="$(command -v ccache || true)"
+cmake -G Ninja -S examples/own_model -B "$out/own_model" -DCMAKE_PREFIX_PATH="$prefix" > "$out/own_model.log"
+cmake --build "$out/own_model" >> "$out/own_model.log" || { cat "$out/own_model.log"; exit 1; }
+"$out/own_model/own_model" docs/guides/own_text.md 200 > "$out/own_model.txt"
+awk '/^step 1:/ { first = $4 } /^step 200:/ { last = $4 } { print }
+     END { if (!(last > 0 && last < first - 1)) { print "the loss did not fall by 1"; exit 1 } }' "$out/own_model.txt"
