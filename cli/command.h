@@ -18,6 +18,7 @@
 
 #include "config/command_line.h"
 #include "config/help.h"
+#include "config/option_words.h"
 #include "config/validate.h"
 #include "config/visit.h"
 
@@ -35,6 +36,7 @@ struct Command {
   std::function<std::string()> usage;
   std::function<std::string()> help;
   std::function<std::string()> markdown;
+  std::function<std::vector<OptionWords>()> options;
   bool hidden = false;  // for developers: not in the list of commands
 };
 
@@ -56,7 +58,7 @@ Command make_command(std::string name, std::string summary, std::string details,
     if constexpr (requires { validate_asked(options.run); }) validate_asked(options.run);
     if constexpr (requires { validate(options); }) validate(options);
   };
-  auto describe = [](std::string (*writer)(const std::vector<Field>&)) {
+  auto describe = [](auto writer) {
     Options defaults;
     return writer(fields_of(defaults));
   };
@@ -76,6 +78,7 @@ Command make_command(std::string name, std::string summary, std::string details,
   command.usage = [describe] { return describe(usage); };
   command.help = [describe] { return describe(help_text); };
   command.markdown = [describe] { return describe(help_markdown); };
+  command.options = [describe] { return describe(option_words); };
   return command;
 }
 

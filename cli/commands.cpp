@@ -9,7 +9,7 @@ namespace tokamak {
 
 std::vector<Command> all_commands() {
   return {
-      prepare_command(),
+      prepare_command(),  // a line each
       data_inspect_command(),
       tokenize_command(),
       train_command(),
@@ -29,6 +29,9 @@ std::vector<Command> all_commands() {
       scaling_command(),
       explain_command(),
       plan_command(),
+      completions_command(),
+      man_command(),
+      complete_command(),
       docs_command(),
   };
 }

@@ -38,6 +38,10 @@ endif()
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 install(TARGETS tokamak RUNTIME COMPONENT program)
+# Manual pages and completions are what the program prints, so that they cannot be of another one.
+install(CODE "set(tokamak_program \"$<TARGET_FILE:tokamak>\")
+set(tokamak_share \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATAROOTDIR}\")
+include(\"${PROJECT_SOURCE_DIR}/cmake/install_share.cmake\")" COMPONENT program)
 
 # Interface libraries that carry what the libraries link (cmake/Tokamak*.cmake, cmake/TokamakSources.cmake).
 set(carriers tokamak_everything tokamak_parallel tokamak_matmul tokamak_cuda_libraries)

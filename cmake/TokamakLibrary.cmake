@@ -9,15 +9,20 @@ function(tokamak_library name)
                         PRIVATE $<BUILD_INTERFACE:tokamak_flags> $<BUILD_INTERFACE:tokamak_hardening>)
 endfunction()
 
-# tokamak_embed(TARGET NAMESPACE FUNCTION FILES...): adds to the target the text of the files (names below src/), which
-# that function gives as a span of EmbeddedFile (base/embedded_file.h).
+# tokamak_embed(TARGET NAMESPACE FUNCTION [ROOT folder] FILES...): adds to the target the text of the files (names below
+# src/, or that folder), which that function gives as a span of EmbeddedFile (base/embedded_file.h).
 function(tokamak_embed target namespace function)
+  cmake_parse_arguments(PARSE_ARGV 3 arg "" "ROOT" "")
+  if(NOT arg_ROOT)
+    set(arg_ROOT ${PROJECT_SOURCE_DIR}/src)
+  endif()
+  set(files ${arg_UNPARSED_ARGUMENTS})
   set(output ${CMAKE_CURRENT_BINARY_DIR}/${function}.cpp)
-  list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/src/ OUTPUT_VARIABLE paths)
+  list(TRANSFORM files PREPEND ${arg_ROOT}/ OUTPUT_VARIABLE paths)
   add_custom_command(
     OUTPUT ${output}
-    COMMAND ${CMAKE_COMMAND} -DOUTPUT=${output} -DROOT=${PROJECT_SOURCE_DIR}/src -DNAMESPACE=${namespace}
-            -DFUNCTION=${function} "-DFILES=${ARGN}" -P ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
+    COMMAND ${CMAKE_COMMAND} -DOUTPUT=${output} -DROOT=${arg_ROOT} -DNAMESPACE=${namespace}
+            -DFUNCTION=${function} "-DFILES=${files}" -P ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
     DEPENDS ${paths} ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
     VERBATIM)
   target_sources(${target} PRIVATE ${output})

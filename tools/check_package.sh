@@ -10,6 +10,10 @@ rm -rf "$out"
 cmake --install "$build" --prefix "$prefix" > "$build/package_test.log"
 
 "$prefix/bin/tokamak" --version
+for file in man/man1/tokamak-train.1 man/man5/tokamak-config.5 bash-completion/completions/tokamak \
+  zsh/site-functions/_tokamak fish/vendor_completions.d/tokamak.fish; do
+  [ -s "$prefix/share/$file" ] || { echo "share/$file was not installed"; exit 1; }
+done
 
 export CMAKE_CXX_COMPILER_LAUNCHER="$(command -v ccache || true)"
 cmake -G Ninja -S examples/own_model -B "$out/own_model" -DCMAKE_PREFIX_PATH="$prefix" > "$out/own_model.log"

@@ -2,50 +2,22 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
-
-#include "config/spelling.h"
+#include "config/option_words.h"
 
 namespace tokamak {
 
 namespace {
 
-std::string upper(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return char(std::toupper(c)); });
-  return text;
-}
-
-struct Placeholder {
-  std::string operator()(bool*) const { return ""; }
-  std::string operator()(int64_t*) const { return "=N"; }
-  std::string operator()(double*) const { return "=X"; }
-  std::string operator()(std::string*) const { return "=TEXT"; }
-  std::string operator()(Precision*) const { return "=TEXT"; }
-  std::string operator()(std::vector<std::string>*) const { return "=A,B,..."; }
-};
-
-bool is_list(const Field& field) { return std::holds_alternative<std::vector<std::string>*>(field.target); }
-
-std::string positional_name(const Field& field) { return upper(field.key) + (is_list(field) ? "..." : ""); }
-
-std::string default_value(const Field& field) {
-  if (std::holds_alternative<bool*>(field.target)) return std::get<bool>(get(field)) ? "on" : "off";
-  return format_value(get(field));
-}
-
-/// The choices, or the range when there is one; types alone are plain from the default.
-std::string accepted(const Field& field) {
-  if (field.rule.choices.empty()) return "";
+/// The choices, or nothing: types alone are plain from the default.
+std::string accepted(const OptionWords& option) {
   std::string text;
-  for (const std::string& choice : field.rule.choices) {
-    if (!choice.empty()) text += (text.empty() ? "" : ", ") + choice;
-  }
-  return " (" + text + ")";
+  for (const std::string& choice : option.choices) text += (text.empty() ? "" : ", ") + choice;
+  return text.empty() ? "" : " (" + text + ")";
 }
 
-std::string option_line(const Field& field) {
-  std::string name = fmt::format("  --{}{}", option_spelling(field.key), std::visit(Placeholder(), field.target));
-  std::string text = fmt::format("{}{} [{}]\n", field.help, accepted(field), default_value(field));
+std::string option_line(const OptionWords& option) {
+  std::string name = fmt::format("  {}{}", option.name, option.placeholder);
+  std::string text = fmt::format("{}{} [{}]\n", option.help, accepted(option), option.present);
   return name.size() < 36 ? fmt::format("{:<36}{}", name, text) : fmt::format("{}\n{:36}{}", name, "", text);
 }
 
@@ -54,17 +26,15 @@ std::string escape_cell(std::string text) {
   return text;
 }
 
-std::string section_of(const Field& field) { return field.key.substr(0, field.key.find('.') + 1); }
-
 }  // namespace
 
 std::string usage(const std::vector<Field>& fields) {
   std::string text;
   bool has_options = false;
+  for (const OptionWords& option : option_words(fields)) has_options |= !option.is_positional();
   for (const Field& field : fields) {
-    has_options |= !field.is_positional();
     if (!field.is_positional()) continue;
-    std::string name = positional_name(field);
+    std::string name = option_words({field})[0].name;
     text += (text.empty() ? "" : " ") + (field.required ? name : "[" + name + "]");
   }
   if (has_options) text += text.empty() ? "[--key=value ...]" : " [--key=value ...]";
@@ -72,44 +42,45 @@ std::string usage(const std::vector<Field>& fields) {
 }
 
 std::string help_text(const std::vector<Field>& fields) {
+  std::vector<OptionWords> options = option_words(fields);
   std::string text;
-  for (const Field& field : fields) {
-    if (field.is_positional()) text += fmt::format("  {:<34}{}\n", positional_name(field), field.help);
+  for (const OptionWords& option : options) {
+    if (option.is_positional()) text += fmt::format("  {:<34}{}\n", option.name, option.help);
   }
   std::string section;
   bool begun = false;
-  for (const Field& field : fields) {
-    if (field.is_positional()) continue;
-    if (!begun || section_of(field) != section) {
-      section = section_of(field);
-      std::string title = section.empty() ? "options" : section.substr(0, section.size() - 1);
-      text +=
-          fmt::format("{}{}{}\n", text.empty() ? "" : "\n", title, section.empty() ? "" : ": " + field.section_help);
+  for (const OptionWords& option : options) {
+    if (option.is_positional()) continue;
+    if (!begun || option.section != section) {
+      section = option.section;
+      text += text.empty() ? "" : "\n";
+      text += section.empty() ? "options\n" : fmt::format("{}: {}\n", section, option.section_help);
       begun = true;
     }
-    text += option_line(field);
+    text += option_line(option);
   }
   return text;
 }
 
 std::string help_markdown(const std::vector<Field>& fields) {
+  std::vector<OptionWords> options = option_words(fields);
   std::string text;
-  for (const Field& field : fields) {
-    if (field.is_positional()) text += fmt::format("- `{}`: {}\n", positional_name(field), field.help);
+  for (const OptionWords& option : options) {
+    if (option.is_positional()) text += fmt::format("- `{}`: {}\n", option.name, option.help);
   }
   std::string section;
   bool begun = false;
-  for (const Field& field : fields) {
-    if (field.is_positional() || field.kind == FieldKind::kConfig) continue;
-    if (!begun || section_of(field) != section) {
-      section = section_of(field);
+  for (const OptionWords& option : options) {
+    if (option.is_positional() || option.kind == FieldKind::kConfig) continue;
+    if (!begun || option.section != section) {
+      section = option.section;
       if (!text.empty()) text += "\n";
-      if (!section.empty()) text += fmt::format("`{}*`: {}\n\n", section, field.section_help);
+      if (!section.empty()) text += fmt::format("`{}.*`: {}\n\n", section, option.section_help);
       text += "| option | default | meaning |\n|---|---|---|\n";
       begun = true;
     }
-    text += fmt::format("| `--{}` | `{}` | {}{} |\n", option_spelling(field.key), default_value(field),
-                        escape_cell(field.help), escape_cell(accepted(field)));
+    text += fmt::format("| `{}` | `{}` | {}{} |\n", option.name, option.present, escape_cell(option.help),
+                        escape_cell(accepted(option)));
   }
   return text;
 }
