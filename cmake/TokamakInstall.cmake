@@ -68,3 +68,4 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/TokamakConfigVers
 install(FILES ${PROJECT_BINARY_DIR}/package/TokamakConfig.cmake ${PROJECT_BINARY_DIR}/package/TokamakConfigVersion.cmake
         DESTINATION ${package} COMPONENT libraries)
 install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
+include(TokamakPackage)
