@@ -13,5 +13,7 @@ std::span<const EmbeddedFile> chart_library();
 std::span<const EmbeddedFile> report_files();
 /// scaling.js.
 std::span<const EmbeddedFile> scaling_files();
+/// charts.js.
+std::span<const EmbeddedFile> chart_files();
 
 }  // namespace tokamak

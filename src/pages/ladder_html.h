@@ -1,4 +1,4 @@
-// The ladder as one self-contained HTML page: no script, nothing from the network. Tests:
+// The ladder as one self-contained HTML page: nothing comes from the network. Tests:
 // tests/ladder/ladder_report_test.cpp.
 #pragma once
 

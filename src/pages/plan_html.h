@@ -1,4 +1,4 @@
-// A plan of a training as one self-contained HTML page: no script, nothing from the network. Tests:
+// A plan of a training as one self-contained HTML page: nothing comes from the network. Tests:
 // tests/pages/plan_html_test.cpp.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace tokamak {
 /// Slower layouts are of no use to look at.
 inline constexpr size_t kMostRows = 30;
 
-/// Charts of the time and the memory of every layout found, by kind, and the plan's text.
+/// The best layout and its command, charts of time and memory of the layouts found, by kind, and the plan's text.
 std::string plan_html(const TrainingPlan& plan);
 
 }  // namespace tokamak

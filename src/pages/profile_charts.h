@@ -1,6 +1,7 @@
-// The drawings of a profile's page, as SVG and HTML in the page's style. Tests: tests/pages/profile_page_test.cpp.
+// The charts of a profile's page, in the page's style. Tests: tests/pages/profile_page_test.cpp.
 #pragma once
 
+#include "pages/page_charts.h"
 #include "profile/report.h"
 #include "profile/step_picture.h"
 
@@ -12,13 +13,13 @@ namespace tokamak {
 std::string breakdown_bar(const TimeBreakdown& breakdown);
 
 /// Every kernel that computes, by FLOP/byte and the FLOP/s that it reached, below the target's roofs; areas go by time.
-std::string roofline_chart(const std::vector<KernelProfile>& kernels, const Target& target);
+PointChart roofline_chart(const std::vector<KernelProfile>& kernels, const Target& target);
 
-/// The arena from below, over time.
+/// The arena from below, over time, with axes. Ours: Chart.js has no chart of rectangles that lie anywhere.
 std::string memory_chart(const MemoryPicture& picture);
 
 /// Measured and predicted times of the kernels that take longest, beside each other.
-std::string prediction_chart(const std::vector<KernelProfile>& kernels, size_t most);
+BarChart prediction_chart(const std::vector<KernelProfile>& kernels, size_t most);
 
 /// "launch-gaps" of "launch gaps": a row of a breakdown as a class in the page's style.
 std::string style_class(std::string name);

@@ -3,13 +3,13 @@
 #include "model/model.h"
 #include "pages/html.h"
 #include "pages/profile_charts.h"
+#include "pages/ticks.h"
 #include "pages/timeline_chart.h"
 #include "plan/units.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 namespace tokamak {
 namespace {
@@ -37,32 +37,20 @@ td, th { padding: 2px 12px 2px 0; text-align: right; white-space: nowrap; font-w
 th { color: var(--soft); border-bottom: 1px solid var(--line); }
 td:first-child, th:first-child, td.text, th.text { text-align: left; }
 tr.total td { border-top: 1px solid var(--line); }
-td i, .legend i { display: inline-block; width: 10px; height: 10px; border-radius: 2px; margin-right: 6px; }
-.legend span { margin-right: 1em; white-space: nowrap; }
+td i { display: inline-block; width: 10px; height: 10px; border-radius: 2px; margin-right: 6px; }
 .breakdown { display: flex; height: 34px; margin: 0.6em 0; border-radius: 4px; overflow: hidden; gap: 1px; }
 .breakdown i { display: block; min-width: 1px; }
-svg { display: block; width: 100%; }
-svg text { font-size: 12px; fill: var(--soft); }
-svg .over { fill: var(--ink); paint-order: stroke; stroke: var(--page); stroke-width: 4px; stroke-linejoin: round;
-            pointer-events: none; }
-.narrow { display: none; }
-.memory { height: 320px; }
-.grid { stroke: var(--line); stroke-width: 1; }
-.roof { fill: none; stroke: var(--ink); stroke-width: 1.5; }
+svg { display: block; width: 100%; margin-top: 6px; }
+.memory { display: grid; grid-template-columns: 3.2em 1fr; margin: 0.8em 0; font-size: 11px; color: var(--soft); }
+.memory svg { height: 320px; margin: 0; }
+.levels { position: relative; }
+.levels span { position: absolute; right: 6px; transform: translateY(50%); }
 .now { stroke: var(--communication); stroke-width: 1; vector-effect: non-scaling-stroke; }
 .lane { fill: var(--panel); }
 .block { fill: var(--block); stroke: var(--page); stroke-width: 0.5; vector-effect: non-scaling-stroke; }
 .peak { fill: var(--peak); }
-circle { fill-opacity: 0.75; stroke: var(--page); }
 .time { font-size: 12px; color: var(--soft); margin-top: 8px; font-variant-numeric: tabular-nums; }
-.kernel { display: grid; grid-template-columns: 22em 1fr 9em; gap: 0 10px; align-items: center; margin: 6px 0; }
-.kernel .bars i { display: block; height: 8px; min-width: 1px; border-radius: 2px; margin: 1px 0; }
-.kernel .value { font-variant-numeric: tabular-nums; }
-.predicted { background: var(--predicted); }
 @media (max-width: 700px) {
-  .broad { display: none; }
-  .narrow { display: block; }
-  .kernel { grid-template-columns: 1fr; }
   td, th { padding-right: 6px; font-size: 12px; }
   th { white-space: normal; overflow-wrap: normal; }
 }
@@ -77,13 +65,6 @@ std::string colour_rules(const TimeBreakdown& breakdown) {
   for (const BreakdownRow& row : rows_of(breakdown))
     text += fmt::format(".{0} {{ fill: var(--{0}); background: var(--{0}); }}\n", style_class(row.name));
   return text;
-}
-
-std::string legend(const std::vector<std::string>& names) {
-  std::string text = "<p class=\"legend\">";
-  for (const std::string& name : names)
-    text += fmt::format("<span><i class=\"{}\"></i>{}</span> ", style_class(name), name);
-  return text + "</p>\n";
 }
 
 std::string heading(const ProfileReport& report) {
@@ -137,15 +118,10 @@ std::string ranks_part(const std::vector<RankSummary>& ranks) {
   return text;
 }
 
-std::string roofline_part(const ProfileReport& report) {
-  std::set<WorkClass> there;
-  for (const KernelProfile& kernel : report.kernels) there.insert(kernel.work);
-  std::vector<std::string> names;
-  for (WorkClass work : there)
-    if (work != WorkClass::kCommunication) names.emplace_back(to_string(work));
+std::string roofline_part(const ProfileReport& report, PageCharts& charts) {
   return "<h2>Roofline</h2>\n<p>Each kernel by what it computes a byte and the FLOP/s that it reached; areas go by "
-         "time.</p>\n" +
-         legend(names) + roofline_chart(report.kernels, report.target);
+         "time. The table of kernels below has the numbers.</p>\n" +
+         charts.add(roofline_chart(report.kernels, report.target));
 }
 
 std::string memory_part(const MemoryPicture& m) {
@@ -181,12 +157,13 @@ std::string timeline_part(const StepTimeline& timeline) {
                      timeline_chart(timeline.lanes, timeline.seconds, rows));
 }
 
-std::string kernels_part(const ProfileReport& report) {
+std::string kernels_part(const ProfileReport& report, PageCharts& charts) {
   bool any_tensor_cores = std::any_of(report.kernels.begin(), report.kernels.end(),
                                       [](const KernelProfile& k) { return !k.tensor_cores.empty(); });
   std::string text =
-      "<h2>Predicted and measured</h2>\n<p>In colour what was measured, in grey what was predicted; ms a step.</p>\n" +
-      prediction_chart(report.kernels, kMostBars) +
+      "<h2>Predicted and measured</h2>\n<p>The kernels that take longest. Beside each name: measured, and in brackets "
+      "predicted.</p>\n" +
+      charts.add(prediction_chart(report.kernels, kMostBars)) +
       "<h2>Kernels</h2>\n<div class=\"wide\"><table><tr><th>kernel</th><th class=\"text\">output</th><th>count</th>"
       "<th>ms</th><th>FLOP/s</th><th>bytes/s</th><th>of roof</th><th>predicted</th><th class=\"text\">" +
       std::string(any_tensor_cores ? "tensor cores" : "") + "</th></tr>\n";
@@ -208,13 +185,15 @@ std::string kernels_part(const ProfileReport& report) {
 }  // namespace
 
 std::string profile_page(const ProfileReport& report) {
+  PageCharts charts;
+  std::string roofline = roofline_part(report, charts), kernels = kernels_part(report, charts);
   return fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Tokamak: profile</title>\n"
-      "<style>{}{}</style>\n</head>\n<body>\n{}{}{}{}{}{}{}</body>\n</html>\n",
-      kStyle, colour_rules(report.ranks[0].breakdown), heading(report), breakdown_part(report),
-      ranks_part(report.ranks), roofline_part(report), memory_part(report.memory), timeline_part(report.timeline),
-      kernels_part(report));
+      "<style>{}{}{}{}</style>\n</head>\n<body>\n{}{}{}{}{}{}{}{}{}</body>\n</html>\n",
+      kStyle, tick_style(), PageCharts::style(), colour_rules(report.ranks[0].breakdown), heading(report),
+      breakdown_part(report), ranks_part(report.ranks), roofline, memory_part(report.memory),
+      timeline_part(report.timeline), kernels, PageCharts::library(), charts.scripts());
 }
 
 }  // namespace tokamak

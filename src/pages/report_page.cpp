@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "pages/chart_library.h"
 #include "pages/html.h"
+#include "pages/ladder_part.h"
 #include "run/progress.h"
 
 #include <fmt/chrono.h>
@@ -39,7 +40,8 @@ bool has_values(const HistoryPoints& points, const std::string& name) {
 // What no reader looks for in a chart: another form of the accuracy, and sizes.
 bool is_shown(const std::string& name) {
   return name != "validation" && !name.ends_with(" tokens") && !name.ends_with(" bytes") &&
-         (!name.ends_with("centred") || name == "mean centred") && !name.ends_with("centred_bytes");
+         (!name.ends_with("centred") || name == "mean centred") && !name.ends_with("centred_bytes") &&
+         !name.ends_with("centred_tokens");
 }
 
 std::vector<ReportChart> charts_of(std::span<const RunHistory> runs) {
@@ -274,15 +276,18 @@ std::string report_page(std::span<const RunHistory> runs, const ReportOptions& o
       options.reload > 0 ? fmt::format("<meta http-equiv=\"refresh\" content=\"{}\">\n", options.reload) : "";
   std::string body = heading(runs, options) + kControls + "<div class=\"charts\">\n";
   for (const ReportChart& chart : charts) body += chart_part(runs, chart);
-  body += "</div>\n" + samples_part(runs) + events_part(runs) + config_part(runs);
+  PageCharts ladders;
+  body += "</div>\n" + samples_part(runs);
+  for (const std::filesystem::path& file : options.ladders) body += ladder_part(file, ladders);
+  body += events_part(runs) + config_part(runs);
   return fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n{}<title>Tokamak: training "
       "runs</title>\n"
       "<style>\n{}</style>\n</head>\n<body>\n{}<script type=\"application/json\" id=\"data\">{}</script>\n"
-      "<script>\n{}\n</script>\n<script>\n{}</script>\n</body>\n</html>\n",
-      refresh, text_of(report_files(), "report.css"), body, data_of(runs, charts), chart_library().front().text,
-      text_of(report_files(), "report.js"));
+      "{}<script>\n{}</script>\n{}</body>\n</html>\n",
+      refresh, text_of(report_files(), "report.css"), body, data_of(runs, charts), PageCharts::library(),
+      text_of(report_files(), "report.js"), ladders.scripts());
 }
 
 }  // namespace tokamak

@@ -10,8 +10,9 @@
 namespace tokamak {
 
 struct ReportOptions {
-  std::string date;    // when it was made
-  int64_t reload = 0;  // seconds after which a browser reads it again; 0: never
+  std::string date;                            // when it was made
+  int64_t reload = 0;                          // seconds after which a browser reads it again; 0: never
+  std::vector<std::filesystem::path> ladders;  // ladder.json of `tokamak ladder`
 };
 
 /// UserError where this build has no library of charts.

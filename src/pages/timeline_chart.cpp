@@ -1,6 +1,7 @@
 #include "pages/timeline_chart.h"
 
 #include "pages/html.h"
+#include "pages/ticks.h"
 
 #include <fmt/format.h>
 
@@ -39,9 +40,9 @@ std::string draw(const std::vector<TimelineLane>& lanes, const Row& row) {
     y += lane.height + kLaneDistance;
   }
   return fmt::format(
-      "<div class=\"time\">{:.2f} to {:.2f} ms</div>\n<svg viewBox=\"0 0 {} {}\" height=\"{}\" "
-      "preserveAspectRatio=\"none\" role=\"img\" aria-label=\"launches over time\">\n{}</svg>\n",
-      row.begin * 1e3, row.end * 1e3, kWidth, y, y, bars);
+      "<svg viewBox=\"0 0 {} {}\" height=\"{}\" preserveAspectRatio=\"none\" role=\"img\" "
+      "aria-label=\"launches over time\">\n{}</svg>\n{}",
+      kWidth, y, y, bars, tick_line(row.begin * 1e3, row.end * 1e3, "ms"));
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 
 namespace tokamak {
 
-/// The lanes from 0 to `seconds`, one above the other, in so many rows, each with the times that it shows.
+/// The lanes from 0 to `seconds`, one above the other, in so many rows, each with an axis below.
 std::string timeline_chart(const std::vector<TimelineLane>& lanes, double seconds, int rows);
 
 }  // namespace tokamak

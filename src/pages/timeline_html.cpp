@@ -2,10 +2,12 @@
 
 #include "model/model.h"
 #include "pages/html.h"
+#include "pages/ticks.h"
 #include "pages/timeline_chart.h"
 #include "plan/communication.h"
 #include "plan/print_plan.h"
 #include "plan/units.h"
+#include "profile/step_picture.h"
 
 #include <fmt/format.h>
 
@@ -16,11 +18,11 @@ namespace tokamak {
 namespace {
 
 constexpr std::string_view kStyle = R"(
-:root { color-scheme: light dark; --ink: #1f2328; --soft: #59636e; --page: #ffffff; --panel: #eef1f4;
+:root { color-scheme: light dark; --ink: #1f2328; --soft: #59636e; --page: #ffffff; --panel: #eef1f4; --line: #d5dae0;
         --forward: #6ea8e5; --backward: #2f6db5; --update: #8b98a5; --exposed: #d1242f;
         --data: #d4790a; --context: #2da44e; --tensor: #8250df; --pipe: #bf3989; }
 @media (prefers-color-scheme: dark) {
-  :root { --ink: #e6edf3; --soft: #9198a1; --page: #0d1117; --panel: #1c232c;
+  :root { --ink: #e6edf3; --soft: #9198a1; --page: #0d1117; --panel: #1c232c; --line: #30373f;
           --forward: #79b8ff; --backward: #3f7fcb; --update: #7d8793; --exposed: #ff6a69;
           --data: #e3a04a; --context: #57ab5a; --tensor: #a583f0; --pipe: #db61a2; }
 }
@@ -32,8 +34,7 @@ p { color: var(--soft); margin: 0.4em 0; }
 figure { margin: 1em 0; }
 figcaption span { margin-right: 1em; white-space: nowrap; }
 figcaption i { display: inline-block; width: 10px; height: 10px; border-radius: 2px; }
-.time { font-size: 12px; color: var(--soft); margin-top: 8px; font-variant-numeric: tabular-nums; }
-svg { display: block; width: 100%; }
+svg { display: block; width: 100%; margin-top: 6px; }
 .lane { fill: var(--panel); }
 .forward { fill: var(--forward); background: var(--forward); }
 .backward { fill: var(--backward); background: var(--backward); }
@@ -56,9 +57,10 @@ std::string_view phase_name(Phase phase) {
   return "";
 }
 
-TimelineBar bar_of(const Plan& plan, const Launch& launch, const Span& span) {
+TimelineBar bar_of(const Plan& plan, const ProductFinder& finder, const Launch& launch, const Span& span) {
   const Node& node = plan.graph.nodes()[size_t(launch.node)];
-  TimelineBar bar{span.begin, span.end, std::string(phase_name(node.phase)), kernel_label(node)};
+  TimelineBar bar{span.begin, span.end, std::string(phase_name(node.phase)),
+                  kernel_label(node) + product_of(finder, node)};
   if (node.op->together) {
     bar.kind = node.attrs.get_string("axis");
     bar.title += fmt::format(" over {}: {} {}, {} sent", bar.kind, node.inputs.size(),
@@ -72,11 +74,12 @@ TimelineBar bar_of(const Plan& plan, const Launch& launch, const Span& span) {
 
 // A lane for each stream, and a thin one of what is exposed.
 std::vector<TimelineLane> lanes_of(const Plan& plan, const std::vector<Span>& timeline) {
+  ProductFinder finder(plan.graph);
   std::vector<TimelineLane> lanes(plan.streams.size());
   TimelineLane exposed{.height = 4, .bars = {}};
   std::vector<std::vector<Span>> spans = exposed_spans(plan, timeline);
   for (size_t i = 0; i < plan.launches.size(); ++i) {
-    lanes[size_t(plan.launches[i].stream)].bars.push_back(bar_of(plan, plan.launches[i], timeline[i]));
+    lanes[size_t(plan.launches[i].stream)].bars.push_back(bar_of(plan, finder, plan.launches[i], timeline[i]));
     for (const Span& span : spans[i])
       exposed.bars.push_back(
           {span.begin, span.end, "exposed", fmt::format("exposed: {:.3f} ms", (span.end - span.begin) * 1e3)});
@@ -168,8 +171,8 @@ std::string page(const std::string& body) {
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Tokamak: predicted "
       "step</title>\n"
-      "<style>{}</style>\n</head>\n<body>\n{}</body>\n</html>\n",
-      kStyle, body);
+      "<style>{}{}</style>\n</head>\n<body>\n{}</body>\n</html>\n",
+      kStyle, tick_style(), body);
 }
 
 }  // namespace

@@ -7,15 +7,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 namespace tokamak {
 namespace {
 
-std::string work_title(const RecordedWork& work) {
+// Of each plan that a step runs.
+using Finders = std::map<const Plan*, ProductFinder>;
+
+std::string work_title(const RecordedWork& work, Finders& finders) {
   switch (work.kind) {
     case Work::Kind::kLaunch: {
       const Node& node = work.node();
-      return kernel_label(node) + (node.outputs.empty() ? "" : " " + to_string(work.plan->graph.type(node.outputs[0])));
+      const ProductFinder& finder = finders.try_emplace(work.plan, work.plan->graph).first->second;
+      return kernel_label(node) + product_of(finder, node) +
+             (node.outputs.empty() ? "" : " " + to_string(work.plan->graph.type(node.outputs[0])));
     }
     case Work::Kind::kTransfer: return "transfer " + work.name;
     default: return work.name.empty() ? "copy" : "input " + work.name;
@@ -49,13 +55,28 @@ std::vector<Span> node_times(const Plan& plan, const StepProfile& profile) {
   return times;
 }
 
+// A block that holds a product's output says which product.
+std::string named_block(const Plan& plan, const Block& block, const ProductFinder& finder) {
+  constexpr std::string_view kProduct = "matmul";
+  std::string label = block_label(plan, block);
+  if (label.starts_with(kProduct) && size_t(block.first) < plan.graph.nodes().size())
+    label.insert(kProduct.size(), product_of(finder, plan.graph.nodes()[size_t(block.first)]));
+  return label;
+}
+
 }  // namespace
+
+std::string product_of(const ProductFinder& finder, const Node& node) {
+  std::optional<NamedProduct> product = finder.find(node);
+  return product ? " " + product_label(*product) : "";
+}
 
 StepTimeline step_timeline(const StepProfile& profile) {
   StepTimeline timeline;
   size_t first = begin_of_last_step(profile);
   if (first == profile.works.size()) return timeline;
   double begin = profile.works[first].begin;
+  Finders finders;
   for (size_t i = first; i < profile.works.size(); ++i) {
     const RecordedWork& work = profile.works[i];
     if (work.kind == Work::Kind::kRun) continue;
@@ -66,7 +87,8 @@ StepTimeline step_timeline(const StepProfile& profile) {
     std::vector<ActivitySpan> spans;
     add_spans(work, spans);
     for (const ActivitySpan& span : spans) {
-      TimelineBar bar{span.begin - begin, span.end - begin, std::string(to_string(span.work)), work_title(work)};
+      TimelineBar bar{span.begin - begin, span.end - begin, std::string(to_string(span.work)),
+                      work_title(work, finders)};
       bar.title += fmt::format(", {:.3f} ms at {:.3f}", (span.end - span.begin) * 1e3, bar.begin * 1e3);
       timeline.seconds = std::max(timeline.seconds, bar.end);
       timeline.lanes[lane].bars.push_back(std::move(bar));
@@ -84,13 +106,15 @@ MemoryPicture memory_picture(const Plan& plan, const StepProfile& profile) {
   std::vector<Span> times = node_times(plan, profile);
   picture.peak_bytes = *peak;
   picture.peak_seconds = times[size_t(peak_node)].begin;
-  picture.peak_kernel = kernel_label(plan.graph.nodes()[size_t(peak_node)]);
+  ProductFinder finder(plan.graph);
+  const Node& at_peak = plan.graph.nodes()[size_t(peak_node)];
+  picture.peak_kernel = kernel_label(at_peak) + product_of(finder, at_peak);
   picture.seconds = times.back().end;
   for (const Span& time : times) picture.seconds = std::max(picture.seconds, time.end);
   for (const Block& block : plan.blocks) {
     bool to_end = size_t(block.last) >= times.size();
     picture.blocks.push_back(
-        {.label = fmt::format("{}, {}", block_label(plan, block), format_bytes(double(block.bytes))),
+        {.label = fmt::format("{}, {}", named_block(plan, block, finder), format_bytes(double(block.bytes))),
          .begin = times[size_t(block.first)].begin,
          .end = to_end ? picture.seconds : times[size_t(block.last)].end,
          .offset = block.offset,

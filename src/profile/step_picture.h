@@ -2,6 +2,7 @@
 // Tests: tests/profile/step_picture_test.cpp.
 #pragma once
 
+#include "plan/product_names.h"
 #include "profile/profiler.h"
 #include "profile/timeline_lane.h"
 
@@ -35,6 +36,9 @@ struct MemoryPicture {
   std::string peak_kernel;  // what runs then
   std::vector<MemoryBlock> blocks;
 };
+
+/// " mlp.c_fc wgrad" of a matmul whose parameter is known, to stand behind its name; else empty.
+std::string product_of(const ProductFinder& finder, const Node& node);
 
 StepTimeline step_timeline(const StepProfile& profile);
 MemoryPicture memory_picture(const Plan& plan, const StepProfile& profile);
