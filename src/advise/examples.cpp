@@ -15,10 +15,24 @@ namespace {
 
 constexpr double kGiB = double(int64_t(1) << 30), kDay = 24 * 3600;
 
-// 300 billion tokens on 480 A100.
-Example gpt3_days(const char* model, double parameters, double tera, double known) {
-  return {fmt::format("GPT-3 {} on 480 A100 at {:.0f} TFLOP/s, 300 B tokens", model, tera), "8 T P / (n x)",
-          training_seconds(300e9, parameters, 480, tera * 1e12) / kDay, known, "days"};
+// 300 billion tokens on A100s.
+Example gpt3_days(const char* model, double parameters, double tera, double known, int gpus = 480) {
+  std::string machines = gpus == 480 ? "480 A100" : fmt::format("{} DGX A100", gpus / 8);
+  return {fmt::format("GPT-3 {} on {} at {:.0f} TFLOP/s, 300 B tokens", model, machines, tera), "8 T P / (n x)",
+          training_seconds(300e9, parameters, gpus, tera * 1e12) / kDay, known, "days"};
+}
+
+// At the rates of 480 GPUs, for comparison: no days of so few are published with them.
+void add_small_clusters(std::vector<Example>& list) {
+  list.push_back(gpt3_days("2.7B", 2.7e9, 127, 73.8, 8));
+  list.push_back(gpt3_days("2.7B", 2.7e9, 127, 18.5, 32));
+  list.push_back(gpt3_days("6.7B", 6.7e9, 130, 179, 8));
+  list.push_back(gpt3_days("6.7B", 6.7e9, 130, 44.7, 32));
+}
+
+// Of T5 with 3 billion parameters, as Hugging Face's "Model memory anatomy" has them.
+Example t5_optimizer(const char* name, double bytes, double known) {
+  return {fmt::format("T5-3B: {}", name), fmt::format("3e9 x {:.0f} bytes", bytes), 3e9 * bytes * 1e-9, known, "GB"};
 }
 
 void add_optimizers(std::vector<Example>& list) {
@@ -27,6 +41,23 @@ void add_optimizers(std::vector<Example>& list) {
   list.push_back({"Adafactor's state, and a row and a column of each matrix", "1 moment x 4 bytes", 1 * 4, 4,
                   "bytes a parameter"});
   list.push_back({"SGD with momentum", "1 moment x 4 bytes", 1 * 4, 4, "bytes a parameter"});
+  list.push_back(t5_optimizer("AdamW's state", 8, 24));
+  list.push_back(t5_optimizer("Adafactor's state, and some more", 4, 12));
+  list.push_back(t5_optimizer("8-bit AdamW's state", 2, 6));
+  list.push_back(t5_optimizer("state of SGD with momentum", 4, 12));
+}
+
+// What a kernel computes of each byte that it moves, and what an A100 does of both.
+void add_intensities(std::vector<Example>& list, const GpuConfig& a100) {
+  constexpr double kSide = 1024, kMultiplyAdds = 4 * 128, kClock = 1.41e9;
+  list.push_back({"an addition of two tensors in fp16", "1 FLOP / (3 x 2 bytes): two read, one written", 1.0 / (3 * 2),
+                  0.167, "FLOP/byte"});
+  list.push_back({"a product of matrices of 1024 x 1024 in fp16", "2 n^3 / (3 n^2 x 2 bytes)",
+                  2 * std::pow(kSide, 3) / (3 * kSide * kSide * 2), 341, "FLOP/byte"});
+  list.push_back({"A100: TF32 from its units",
+                  fmt::format("{:.0f} multiprocessors x 4 tensor cores x 128 multiply-adds x 2 x 1.41 GHz",
+                              a100.multiprocessors.value),
+                  a100.multiprocessors.value * kMultiplyAdds * 2 * kClock * 1e-12, 156, "TFLOP/s"});
 }
 
 std::string megatron_table() {
@@ -66,7 +97,9 @@ std::vector<Example> plan_examples() {
        1e9 * 16 / kGiB, 14.90, "GiB"},
       {"175B parameters in fp32", "P x 4 bytes", 175e9 * 4 / kGiB, 651.9, "GiB"},
   };
+  add_small_clusters(list);
   add_optimizers(list);
+  add_intensities(list, a100);
   list.push_back(
       {"A100: below this a kernel is limited by memory",
        fmt::format("{:.0f} TFLOP/s / {:.0f} GB/s", a100.half_flops.value * 1e-12, a100.memory_bandwidth.value * 1e-9),

@@ -15,7 +15,7 @@ double rounding(double known) {
 }
 
 TEST(Examples, EachIsTheKnownNumber) {
-  ASSERT_EQ(plan_examples().size(), 11u);
+  ASSERT_EQ(plan_examples().size(), 22u);
   for (const Example& example : plan_examples()) {
     EXPECT_NEAR(example.value, example.known, rounding(example.known)) << example.what;
     EXPECT_FALSE(example.formula.empty()) << example.what;
