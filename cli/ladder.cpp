@@ -4,6 +4,8 @@
 
 #include <filesystem>
 
+#include "backend/cuda/cuda_backend.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "base/output_file.h"
 #include "base/printable.h"
@@ -11,16 +13,22 @@
 #include "cli/idle_notes.h"
 #include "cli/machine.h"
 #include "cli/ranks.h"
+#include "cli/streams.h"
 #include "compile/step_compiler.h"
+#include "config/cluster.h"
 #include "config/config.h"
+#include "config/gpus.h"
 #include "data/data_tokenizer.h"
 #include "exec/measure_links.h"
+#include "ladder/data_times.h"
 #include "ladder/mesh_table.h"
+#include "ladder/predicted_ladder.h"
 #include "model/model.h"
 #include "pages/ladder_html.h"
 #include "run/initial_model.h"
 #include "run/progress.h"
 #include "run/rank_decisions.h"
+#include "run/run_data.h"
 
 namespace tokamak {
 namespace {
@@ -42,6 +50,8 @@ struct LadderArguments {
   int64_t warmup = 0;
   int64_t load = -1;
   bool top = false, own = false;
+  int64_t epoch = 0;
+  std::string cluster;
   std::string json;
   std::string out;
   GivenOptions given;
@@ -56,6 +66,10 @@ void visit(FieldList& v, LadderArguments& c) {
     at_least(-1));
   v("top", c.top, "of one rank measure only the run as it is configured, not the rungs below it");
   v("own", c.own, "on several ranks measure only the mesh that is asked for, after one rank as with --top");
+  v("epoch", c.epoch, "tokens of an epoch, whose hours are told; 0: those of data.path, where it is given",
+    at_least(0));
+  v("cluster", c.cluster,
+    "predict the rungs on a GPU of this cluster (plan --clusters), or of a file; measure nothing");
   v("json", c.json, "file for the results; empty: none");
   v("out", c.out, "folder for ladder.json and ladder.html, which has a chart; empty: none");
 }
@@ -105,6 +119,22 @@ void print_notes(const LadderArguments& arguments, const RankWork& rank) {
     if (note.starts_with("mesh.")) fmt::print("{}\n", note);
 }
 
+// 0: not known. Data that cannot be read is no reason not to measure.
+int64_t epoch_tokens(const LadderArguments& arguments, const RunConfig& config) {
+  if (arguments.epoch > 0 || !arguments.given.has("data.path")) return arguments.epoch;
+  try {
+    return RunData::check(config, nullptr) * config.model.context;
+  } catch (const UserError& error) {
+    print_to_stderr(fmt::format("hours of an epoch are left out: {}\n", printable(error.what())));
+    return 0;
+  }
+}
+
+void print_model(const RunConfig& config, std::string_view more) {
+  fmt::print("model: {} parameters, {} x {} tokens a step{}\n", format_count(double(count_parameters(config.model))),
+             config.train.batch, config.model.context, more);
+}
+
 // The rungs of one rank, which is this one.
 void climb_alone(const LadderArguments& arguments, const RankWork& rank, LadderReport& report,
                  const std::function<void()>& not_yet) {
@@ -112,9 +142,8 @@ void climb_alone(const LadderArguments& arguments, const RankWork& rank, LadderR
   RunConfig& config = report.config;
   std::span<const Rung> rungs = rungs_for(arguments.top || arguments.own, machine.is_gpu);
   config.train.batch = batch_for(arguments, config, machine, rungs[0]);
-  fmt::print("{}\nmodel: {} parameters, {} x {} tokens a step{}\n", describe(machine),
-             format_count(double(count_parameters(config.model))), config.train.batch, config.model.context,
-             rank.ranks ? " of one rank" : "");
+  fmt::print("{}\n", describe(machine));
+  print_model(config, rank.ranks ? " of one rank" : "");
   print_notes(arguments, rank);
   fmt::print("\n");
   print_line(format_ladder_header());
@@ -125,7 +154,7 @@ void climb_alone(const LadderArguments& arguments, const RankWork& rank, LadderR
                               print_line(format_rung(rung));
                               not_yet();
                             });
-  fmt::print("\n{}", format_ladder_legend(report.rungs));
+  fmt::print("\n{}\n{}", format_ladder_legend(report.rungs), format_data_times(report.rungs, report.epoch_tokens));
 }
 
 // As rank 0 has measured them.
@@ -167,14 +196,41 @@ void check_reports(const LadderArguments& arguments) {
   if (!arguments.json.empty()) check_output_file(arguments.json);
 }
 
+// For a GPU that is not there.
+int predict_on_cluster(const LadderArguments& arguments, RunConfig config) {
+  if (!cuda::is_built()) user_error("[cluster] expected a program built with CUDA for --cluster; leave it out");
+  if (config.device != "auto" && !config.device.starts_with("cuda"))
+    user_error("[device] expected cuda, as --cluster has GPUs, got {}; leave one out", config.device);
+  if (!arguments.json.empty() || !arguments.out.empty())
+    user_error("[cluster] expected neither --json nor --out, which hold what was measured; leave them out");
+  if (mesh_of_run(config).num_ranks() > 1)
+    user_error("[cluster] expected one rank for a predicted ladder, got a mesh; `tokamak plan` compares meshes");
+  config.device = "cuda";
+  GpuConfig gpu = read_cluster(arguments.cluster).gpu;
+  Platform platform = cuda::nominal_platform(gpu);
+  std::span<const Rung> rungs = rungs_for(arguments.top || arguments.own, true);
+  int64_t bytes = int64_t(gpu.memory_bytes.value);
+  if (!arguments.given.has("train.batch"))
+    config.train.batch = choose_batch(config, platform, rungs[0], bytes, kLargestBatch);
+  fmt::print("{}, as described: predicted, not measured\n", gpu.name);
+  print_model(config, "");
+  print_line("\n" + format_predicted_header());
+  std::vector<RungResult> found = predict_ladder(
+      config, platform, bytes, rungs, [](const RungResult& rung) { print_line(format_predicted_rung(rung)); });
+  fmt::print("\n{}", format_data_times(found, epoch_tokens(arguments, config)));
+  return 0;
+}
+
 int run_ladder_command(const LadderArguments& arguments) {
   RunConfig config = with_data_vocab(with_initial_model(arguments.run, arguments.given));
+  if (!arguments.cluster.empty()) return predict_on_cluster(arguments, config);
   int64_t ranks = mesh_of_run(config).num_ranks();
   RunConfig alone = ranks > 1 ? for_one_rank(config, ranks) : config;
   check_reports(arguments);
   run_on_ranks(config, [&](const RankWork& rank) {
     LadderReport report;
     report.config = alone;
+    if (leads(rank.ranks)) report.epoch_tokens = epoch_tokens(arguments, config);
     report.command = typed_line("ladder", arguments.given.arguments);
     report.date = fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(std::time(nullptr)));
     lead_alone(rank.ranks, [&](const auto& not_yet) { climb_alone(arguments, rank, report, not_yet); });
@@ -194,7 +250,9 @@ Command ladder_command() {
       "first rung fits; on the CPU it is the default one, or less where that does not fit.\n\n"
       "On several ranks (--mesh.data=4, or under torchrun, mpirun or srun) one of them climbs alone; then its best run "
       "is divided over all in every way that the model allows, with as many sequences a rank. As in training, "
-      "train.batch is what all ranks take together.",
+      "train.batch is what all ranks take together.\n\n"
+      "    tokamak ladder --model.preset=gpt2-124m --data.path=data --out=out/ladder\n"
+      "    tokamak ladder --cluster=colab-a100 --model.preset=gpt2-124m --train.batch=16 --epoch=9B",
       run_ladder_command);
 }
 

@@ -2,6 +2,7 @@
 
 #include "config/config.h"
 #include "config/json.h"
+#include "ladder/data_times.h"
 #include "model/model.h"
 
 #include <fmt/format.h>
@@ -69,10 +70,12 @@ Json run_json(const RungResult& r) {
   return json;
 }
 
-Json rung_json(const RungResult& r) {
+Json rung_json(const RungResult& r, int64_t epoch_tokens) {
   Json json = run_json(r);
   json.update({{"optional", r.optional}, {"kept", r.kept}, {"changed", r.changed}});
   if (r.ran()) json.update({{"speedup_over_previous", r.speedup_step}, {"speedup_over_first", r.speedup_total}});
+  if (r.ran()) json["tokens_in_five_minutes"] = tokens_in_short_run(r);
+  if (r.ran() && epoch_tokens > 0) json["epoch_hours"] = epoch_hours(r, epoch_tokens);
   return json;
 }
 
@@ -168,8 +171,9 @@ std::string ladder_json(const LadderReport& report) {
   out["machine"] = machine_json(report);
   out["model"] = model_json(report.config);
   out["config"] = parse_ordered_json(to_json(report.config));
+  if (report.epoch_tokens > 0) out["epoch_tokens"] = report.epoch_tokens;
   out["rungs"] = Json::array();
-  for (const RungResult& rung : report.rungs) out["rungs"].push_back(rung_json(rung));
+  for (const RungResult& rung : report.rungs) out["rungs"].push_back(rung_json(rung, report.epoch_tokens));
   if (!report.meshes.empty()) out["meshes"] = Json::array();
   for (const MeshResult& mesh : report.meshes) out["meshes"].push_back(mesh_json(mesh));
   return format_json(out, 2) + "\n";

@@ -14,6 +14,7 @@ struct LadderReport {
   std::string versions;  // of driver and libraries; empty: the CPU
   std::string command;
   std::string date;
+  int64_t epoch_tokens = 0;       // of the data; 0: not known
   std::vector<RungResult> rungs;  // of one rank
   std::vector<MeshResult> meshes;
 };

@@ -40,6 +40,7 @@ LadderReport example() {
   report.command = "tokamak ladder '--train.out=a b'";
   report.date = "2026-01-02 03:04 UTC";
   report.config.train.batch = 64;
+  report.epoch_tokens = 9'000'000'000;
   report.rungs = {rung("+ BF16 autocast", 144.5), rung("+ <fused> optimizer", 99.25), rung("weight tying off", 101),
                   rung("fp32, op by op", 1)};
   report.rungs[2].optional = true;
@@ -88,6 +89,8 @@ TEST(LadderReport, JsonHoldsEverything) {
   for (const char* key : {"predicted_ms", "tokens_per_second", "speedup_over_previous", "speedup_over_first",
                           "planned_bytes", "used_bytes", "first_step_ms", "micro_batches", "peak_flops"})
     EXPECT_GT(top[key].get<double>(), 0) << key;
+  EXPECT_DOUBLE_EQ(top["tokens_in_five_minutes"].get<double>(), 300 * top["tokens_per_second"].get<double>());
+  EXPECT_DOUBLE_EQ(top["epoch_hours"].get<double>(), 9e9 / top["tokens_per_second"].get<double>() / 3600);
   EXPECT_TRUE(json["rungs"][2]["optional"].get<bool>());
   EXPECT_FALSE(json["rungs"][3].contains("ms"));
   EXPECT_EQ(json["rungs"][3]["failure"], example().rungs[3].failure);
