@@ -8,7 +8,6 @@ function(tokamak_require package debian)
 endfunction()
 
 tokamak_require(fmt libfmt-dev)
-tokamak_require(spdlog libspdlog-dev)
 tokamak_require(nlohmann_json nlohmann-json3-dev)
 tokamak_require(tomlplusplus libtomlplusplus-dev)
 find_package(Threads REQUIRED)
