@@ -42,7 +42,7 @@ void visit(FieldList& v, EvalArguments& c) {
   v.positional("run", c.runs, "run folders, checkpoints, or models in Hugging Face's form", false);
   v("weights", c.weights, "which of them: last, or ema, the mean over steps that optimizer.ema keeps",
     one_of({kLastWeights, kAveragedWeights}));
-  v("task", c.task, "tasks instead of validation data, each as KIND:FILE; docs/evaluation.md has the kinds");
+  v("task", c.task, "tasks instead of validation data: KIND:FILE, KIND@SHOTS:FILE, list:FILE; see docs/evaluation.md");
   v("limit", c.limit, "questions from the beginning of each task; 0: all", at_least(0));
   v("cut_contexts", c.cut_contexts, "a context that is too long loses its beginning, instead of being an error");
   v("details", c.details, "file for a line of JSON on each question; empty: none");

@@ -9,8 +9,8 @@
 namespace tokamak {
 namespace {
 
-constexpr const char *kAccuracy = "accuracy", *kAccuracyBytes = "accuracy_bytes", *kCentred = "centred",
-                     *kCentredBytes = "centred_bytes";
+constexpr const char *kAccuracy = "accuracy", *kAccuracyBytes = "accuracy_bytes", *kAccuracyTokens = "accuracy_tokens",
+                     *kCentred = "centred", *kCentredBytes = "centred_bytes", *kCentredTokens = "centred_tokens";
 
 // Of so many answers that are right or wrong.
 Metric share(const char* name, int64_t right, int64_t count) {
@@ -33,24 +33,36 @@ double sum_of(std::span<const Score> scores) {
 }
 
 std::vector<Metric> judge_choices(const Task& task, std::span<const Score> scores) {
-  int64_t plain = 0, by_bytes = 0, count = int64_t(task.questions.size());
-  double chance = 0;
+  int64_t plain = 0, by_bytes = 0, by_tokens = 0, count = int64_t(task.questions.size());
+  double guessed = 0;
+  std::span<const Continuation> requests = task.requests;
   for (const Question& question : task.questions) {
-    Chosen chosen = choose(question, scores.first(question.texts.size()));
-    scores = scores.subspan(question.texts.size());
+    size_t choices = question.texts.size();
+    Chosen chosen = choose(question, scores.first(choices), requests.first(choices));
+    scores = scores.subspan(choices), requests = requests.subspan(choices);
     plain += int64_t(chosen.plain) == question.right;
     by_bytes += int64_t(chosen.by_bytes) == question.right;
-    chance += 1 / double(question.texts.size()) / double(count);
+    by_tokens += int64_t(chosen.by_tokens) == question.right;
+    guessed += 1 / double(choices) / double(count);
   }
+  double chance = task.spec.chance >= 0 ? task.spec.chance : guessed;
   Metric accuracy = share(kAccuracy, plain, count), bytes = share(kAccuracyBytes, by_bytes, count);
-  return {accuracy, bytes, centred(kCentred, accuracy.value, chance), centred(kCentredBytes, bytes.value, chance)};
+  Metric tokens = share(kAccuracyTokens, by_tokens, count);
+  return {accuracy,
+          bytes,
+          tokens,
+          centred(kCentred, accuracy.value, chance),
+          centred(kCentredBytes, bytes.value, chance),
+          centred(kCentredTokens, tokens.value, chance)};
 }
 
 // Perplexity is that of whole completions, as lm-evaluation-harness has LAMBADA's; the loss is of their tokens.
 std::vector<Metric> judge_completions(const Task& task, std::span<const Score> scores) {
   int64_t right = std::count_if(scores.begin(), scores.end(), [](const Score& score) { return score.is_greedy; });
   double sum = sum_of(scores);
-  return {share(kAccuracy, right, int64_t(scores.size())),
+  Metric accuracy = share(kAccuracy, right, int64_t(scores.size()));
+  return {accuracy,
+          centred(kCentred, accuracy.value, std::max(task.spec.chance, 0.0)),  // chance completes nothing
           {"perplexity", std::exp(-sum / double(scores.size()))},
           {"loss", -sum / tokens_of(task)}};
 }
@@ -72,12 +84,14 @@ const Metric* find(const TaskResult& result, std::string_view name) {
 
 }  // namespace
 
-Chosen choose(const Question& question, std::span<const Score> scores) {
+Chosen choose(const Question& question, std::span<const Score> scores, std::span<const Continuation> requests) {
   Chosen chosen;
+  auto by_tokens = [&](size_t i) { return scores[i].log_likelihood / double(requests[i].tokens.size()); };
   auto by_bytes = [&](size_t i) { return scores[i].log_likelihood / double(question.texts[i].continuation.size()); };
   for (size_t i = 1; i < scores.size(); ++i) {
     if (scores[i].log_likelihood > scores[chosen.plain].log_likelihood) chosen.plain = i;
     if (by_bytes(i) > by_bytes(chosen.by_bytes)) chosen.by_bytes = i;
+    if (by_tokens(i) > by_tokens(chosen.by_tokens)) chosen.by_tokens = i;
   }
   return chosen;
 }
@@ -95,20 +109,21 @@ TaskResult judge(const Task& task, std::span<const Score> scores) {
 }
 
 std::vector<Metric> centred_averages(std::span<const TaskResult> results) {
-  Metric plain{kCentred}, by_bytes{kCentredBytes};
+  std::vector<Metric> means = {{kCentred}, {kCentredBytes}, {kCentredTokens}};
   double count = 0;
   for (const TaskResult& result : results) {
     const Metric* accuracy = find(result, kAccuracy);
     if (!accuracy) continue;
-    const Metric *own = find(result, kCentred), *own_bytes = find(result, kCentredBytes);
-    plain.value += own ? own->value : accuracy->value;  // chance completes nothing
-    by_bytes.value += own_bytes ? own_bytes->value : accuracy->value;
+    const Metric* plain = find(result, kCentred);
+    for (Metric& mean : means) {
+      const Metric* own = find(result, mean.name);  // completions are not chosen by their length
+      mean.value += own ? own->value : plain ? plain->value : accuracy->value;
+    }
     ++count;
   }
   if (count == 0) return {};
-  plain.value /= count;
-  by_bytes.value /= count;
-  return {plain, by_bytes};
+  for (Metric& mean : means) mean.value /= count;
+  return means;
 }
 
 }  // namespace tokamak

@@ -4,9 +4,13 @@
 #include "base/error.h"
 #include "data/open_source.h"
 #include "data/sources/byte_stream.h"
+#include "evaluate/examples.h"
+#include "evaluate/task_list.h"
 
 #include <algorithm>
+#include <charconv>
 #include <functional>
+#include <limits>
 #include <set>
 
 namespace tokamak {
@@ -48,17 +52,21 @@ class TaskLoader {
 
  private:
   void load_questions() {
-    for_each_line(task_.spec.file, [&](std::string_view line, const std::string& place) {
-      Question question = task_.spec.format->read(line, place);
-      for (const AskedText& text : question.texts) {
+    const TaskSpec& spec = task_.spec;
+    auto wanted = size_t(options_.limit > 0 ? options_.limit : std::numeric_limits<int64_t>::max());
+    for_each_line(spec.file, [&](std::string_view line, const std::string& place) {
+      Question question = spec.format->read(line, place);
+      for (const AskedText& text : question.texts)
         if (text.continuation.find_first_not_of(" \n\t\r") == std::string::npos)
           user_error("[eval] {}: expected text to score, got {} that is empty", place,
                      question.texts.size() > 1 ? "a choice" : "a completion");
-        task_.requests.push_back(fitted(encoded(text, place), place));
-      }
       task_.questions.push_back(std::move(question));
-      return options_.limit == 0 || int64_t(task_.questions.size()) < options_.limit;
+      return spec.shots > 0 || task_.questions.size() < wanted;  // examples are of the whole file
     });
+    if (spec.shots > 0 && !task_.questions.empty()) task_.questions = with_examples(task_.questions, wanted, spec);
+    for (const Question& question : task_.questions)
+      for (const AskedText& text : question.texts)
+        task_.requests.push_back(fitted(encoded(text, question.place), question.place));
   }
 
   // White space that ends a context belongs to the word behind it, as tokenizers of this kind have it.
@@ -160,21 +168,46 @@ std::vector<TaskSpec> parse_tasks(const std::vector<std::string>& texts) {
   std::set<std::string> names;
   for (const std::string& text : texts) {
     size_t colon = text.find(':');
-    std::string kind = text.substr(0, colon);
-    std::span<const TaskFormat> formats = task_formats();
-    auto format = std::find_if(formats.begin(), formats.end(), [&](const TaskFormat& one) { return one.name == kind; });
-    if (format == formats.end() || colon == std::string::npos || colon + 1 == text.size())
-      user_error("[eval] expected a task as KIND:FILE with one of {}, got \"{}\"; hellaswag:hellaswag_val.jsonl, say",
-                 known_kinds(), text);
-    std::filesystem::path file = text.substr(colon + 1);
-    if (std::error_code error; !std::filesystem::is_regular_file(file, error))
-      user_error("[eval] expected a file of {} questions, got none at {}", kind, file.string());
-    specs.push_back({&*format, file, name_of(*format, file)});
-    if (!names.insert(specs.back().name).second)
-      user_error("[eval] expected tasks with names of their own, got two that are called {}; rename a file",
-                 specs.back().name);
+    std::string kind = text.substr(0, colon), file = colon == text.npos ? "" : text.substr(colon + 1);
+    if (kind == "list" && !file.empty()) {
+      std::vector<TaskSpec> listed = read_task_list(file);
+      specs.insert(specs.end(), listed.begin(), listed.end());
+    } else {
+      specs.push_back(make_task_spec(kind, file, text));
+    }
   }
+  for (const TaskSpec& spec : specs)
+    if (!names.insert(spec.name).second)
+      user_error(
+          "[eval] expected tasks with names of their own, got two that are called {}; rename a file, or name them in a "
+          "list (list:FILE)",
+          spec.name);
   return specs;
+}
+
+TaskSpec make_task_spec(const std::string& kind, const std::filesystem::path& file, const std::string& asked) {
+  size_t at = kind.find('@');
+  std::string name = kind.substr(0, at);
+  std::span<const TaskFormat> formats = task_formats();
+  auto format = std::find_if(formats.begin(), formats.end(), [&](const TaskFormat& one) { return one.name == name; });
+  if (format == formats.end() || file.filename().empty())
+    user_error(
+        "[eval] expected a task as KIND:FILE with one of {}, or list:FILE, got \"{}\"; "
+        "hellaswag:hellaswag_val.jsonl, say",
+        known_kinds(), asked);
+  TaskSpec spec{.format = &*format, .file = file, .name = name_of(*format, file)};
+  if (at != kind.npos) {
+    const char* end = kind.data() + kind.size();
+    auto [stop, error] = std::from_chars(kind.data() + at + 1, end, spec.shots);
+    if (error != std::errc() || stop != end || spec.shots < 0 || spec.shots > 1000 || format->answer == Answer::kText)
+      user_error(
+          "[eval] expected KIND@SHOTS with 0 to 1000 questions that stand before each, and none before texts, "
+          "got \"{}\"",
+          asked);
+  }
+  if (std::error_code error; !std::filesystem::is_regular_file(file, error))
+    user_error("[eval] expected a file of {} questions, got none at {}", name, file.string());
+  return spec;
 }
 
 Task load_task(const TaskSpec& spec, const Tokenizer& tokenizer, int64_t context, const TaskOptions& options) {

@@ -40,14 +40,18 @@ struct TaskFormat {
 
 std::span<const TaskFormat> task_formats();
 
-/// What a user named: KIND:FILE.
+/// What a user named: KIND:FILE, KIND@SHOTS:FILE, or a line of a list of tasks.
 struct TaskSpec {
   const TaskFormat* format = nullptr;
   std::filesystem::path file;
-  std::string name;  // of the results: the kind where that is a benchmark's, else the file's
+  std::string name;                // of the results: the kind where that is a benchmark's, else the file's
+  int64_t shots = 0;               // other questions of the file, with their answers, before each
+  std::string delimiter = "\n\n";  // behind each of these
+  double chance = -1;              // accuracy by guessing, which is 0 when centred; -1: one of the choices
 };
 
-/// UserErrors: another form, an unknown kind, a file that is not there, two tasks with one name.
+/// Those named, and those of lists (list:FILE). UserErrors: another form, an unknown kind, a file that is not there,
+/// two tasks with one name.
 std::vector<TaskSpec> parse_tasks(const std::vector<std::string>& texts);
 
 struct TaskOptions {
@@ -86,14 +90,14 @@ struct TaskResult {
 /// `scores`: of the task's requests.
 TaskResult judge(const Task& task, std::span<const Score> scores);
 
-/// Of a question with several texts: the likeliest as it is, and by the bytes of the continuations.
+/// Of a question with several texts: the likeliest as it is, by the bytes of the continuations, and by their tokens.
 struct Chosen {
-  size_t plain = 0, by_bytes = 0;
+  size_t plain = 0, by_bytes = 0, by_tokens = 0;
 };
-Chosen choose(const Question& question, std::span<const Score> scores);
+Chosen choose(const Question& question, std::span<const Score> scores, std::span<const Continuation> requests);
 
 /// As CORE (Li et al., "DataComp-LM", 2024) averages tasks of several sizes: what chance would give is 0, all right
-/// is 1. Empty where no task has an accuracy.
+/// is 1. CORE itself chooses by tokens. Empty where no task has an accuracy.
 std::vector<Metric> centred_averages(std::span<const TaskResult> results);
 
 }  // namespace tokamak

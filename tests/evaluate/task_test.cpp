@@ -194,8 +194,10 @@ TEST_F(TaskTest, ChoicesAreJudgedPlainlyAndByBytes) {
 TEST_F(TaskTest, OfEqualChoicesTheFirstIsTaken) {
   Task task = load("choices", R"({"context": "x", "choices": ["a", "b"], "label": 0})");
   std::vector<Score> scores = {{-1}, {-1}};
-  EXPECT_EQ(choose(task.questions[0], scores).plain, 0u);
-  EXPECT_EQ(choose(task.questions[0], scores).by_bytes, 0u);
+  Chosen chosen = choose(task.questions[0], scores, task.requests);
+  EXPECT_EQ(chosen.plain, 0u);
+  EXPECT_EQ(chosen.by_bytes, 0u);
+  EXPECT_EQ(chosen.by_tokens, 1u) << "b is two tokens here, and a is one";
 }
 
 TEST_F(TaskTest, CompletionsAreJudgedByWhatTheModelWouldWrite) {
