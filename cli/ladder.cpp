@@ -38,9 +38,9 @@ constexpr int64_t kLargestBatch = 64;
 
 constexpr Rung kTop[] = {{"as configured", [](RunConfig&, int64_t) {}}};
 
-std::span<const Rung> rungs_for(bool top, bool is_gpu) {
+std::span<const Rung> rungs_for(bool top, bool is_gpu, const Target& target) {
   if (top) return kTop;
-  return is_gpu ? gpu_rungs() : cpu_rungs();
+  return is_gpu ? gpu_rungs(target.fp8_flops > 0) : cpu_rungs();
 }
 
 struct LadderArguments {
@@ -140,7 +140,7 @@ void climb_alone(const LadderArguments& arguments, const RankWork& rank, LadderR
                  const std::function<void()>& not_yet) {
   const Machine& machine = rank.machine;
   RunConfig& config = report.config;
-  std::span<const Rung> rungs = rungs_for(arguments.top || arguments.own, machine.is_gpu);
+  std::span<const Rung> rungs = rungs_for(arguments.top || arguments.own, machine.is_gpu, machine.platform.target);
   config.train.batch = batch_for(arguments, config, machine, rungs[0]);
   fmt::print("{}\n", describe(machine));
   print_model(config, rank.ranks ? " of one rank" : "");
@@ -208,7 +208,7 @@ int predict_on_cluster(const LadderArguments& arguments, RunConfig config) {
   config.device = "cuda";
   GpuConfig gpu = read_cluster(arguments.cluster).gpu;
   Platform platform = cuda::nominal_platform(gpu);
-  std::span<const Rung> rungs = rungs_for(arguments.top || arguments.own, true);
+  std::span<const Rung> rungs = rungs_for(arguments.top || arguments.own, true, platform.target);
   int64_t bytes = int64_t(gpu.memory_bytes.value);
   if (!arguments.given.has("train.batch"))
     config.train.batch = choose_batch(config, platform, rungs[0], bytes, kLargestBatch);

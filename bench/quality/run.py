@@ -32,7 +32,7 @@ import corpus_data
 from harness import Harness, Stopped, path_of, recipe_of
 
 FORMATS = ["compile.precision=tf32", "compile.precision=bf16", "compile.precision=bf16,compile.low_residual=off",
-           "compile.precision=fp16", "compile.precision=fp16,compile.low_residual=off"]
+           "compile.precision=fp16", "compile.precision=fp16,compile.low_residual=off", "compile.precision=fp8"]
 
 
 def rows_of(options):

@@ -110,6 +110,12 @@ CompileConfig resolve(const CompileConfig& asked, const Target& target) {
   Precision& precision = compile.precision;
   if (precision == Precision::kAuto) precision = fastest(target);
   if (precision == Precision::kTf32 && target.tf32_flops <= 0) precision = Precision::kFp32;
+  if (precision == Precision::kFp8 && target.fp8_flops <= 0)
+    user_error(
+        "[compile] compile.precision=fp8 expected a GPU with FP8 that this program has kernels for (H100, H200), got "
+        "{}; "
+        "use --compile.precision=bf16",
+        target.name);
   compile.streams = std::min<int64_t>(asked.streams, target.streams);
   return compile;
 }

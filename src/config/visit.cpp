@@ -150,7 +150,8 @@ void visit(FieldList& v, TrainConfig& c) {
 void visit(FieldList& v, CompileConfig& c) {
   v("precision", c.precision, "number format of the matrix products; auto: the fastest here of fp32, tf32 and bf16",
     one_of({kPrecisionNames.begin(), kPrecisionNames.end()}));
-  v("low_residual", c.low_residual, "with bf16 and fp16, the residual stream and its gradient are in that type too");
+  v("low_residual", c.low_residual,
+    "with 16-bit precisions, the residual stream and its gradient are in that type too");
   v("loss_scale", c.loss_scale, "with fp16: what the loss is multiplied by at first", between(1, 1e9));
   v("loss_scale_growth_interval", c.loss_scale_growth_interval,
     "with fp16: steps without overflow after which the scale doubles", at_least(1));

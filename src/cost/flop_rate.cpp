@@ -3,6 +3,7 @@
 #include "graph/op_def.h"
 #include "ops/attention.h"
 #include "ops/attention_decode.h"
+#include "ops/classifier.h"
 #include "ops/context_attention.h"
 #include "ops/matmul.h"
 #include "ops/matmul_formats.h"
@@ -42,6 +43,8 @@ double flop_rate(const Graph& graph, const Node& node, const Target& target) {
   if (is_attention(node)) return attention_rate(target, causal_length(graph, node));
   if (node.op->autocast != Autocast::kLow) return target.pointwise_flops;
   double rate = product_rate(target, operand_format(graph, node, 0));
+  if (node.op == &op::classifier && node.inputs.size() > 4)  // of its three products, that of the logits
+    return 3 / (2 / rate + 1 / product_rate(target, operand_format(graph, node, 4)));
   return node.op == &op::matmul ? std::min(rate, product_rate(target, operand_format(graph, node, 1))) : rate;
 }
 

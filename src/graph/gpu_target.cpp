@@ -29,6 +29,9 @@ constexpr double kGroupShare = 0.93;      // of that, what the kernels of groups
 // 290, 360, 410 and 439 (docs/plan.md#predicted-and-measured).
 constexpr double kAttentionTile = 480;
 
+// What products of a training step gain in FP8 at an H100's power limit, of the 2 that its units have: 1.6 to 1.95.
+constexpr double kFloat8Gain = 1.7;
+
 // Random numbers of dropout, of a multiprocessor in a clock. In attention each is 4.5 of a thread's instructions, so
 // alone they would be 28; beside what a kernel does they are 12, as what dropout adds to steps on an H200 says.
 constexpr double kDraws = 12;
@@ -64,6 +67,7 @@ Target gpu_target(const GpuRates& gpu) {
   target.f32_flops = rates.f32 * clocks * kMatmulShare;
   target.bf16_flops = rates.bf16 * clocks * kMatmulShare;
   target.tf32_flops = target.bf16_flops / 2;
+  if (gpu.major == 9) target.fp8_flops = target.bf16_flops * kFloat8Gain;
   target.attention_flops = rates.bf16 * clocks * kAttentionShare;
   target.attention_tile = kAttentionTile;
   target.draw_rate = kDraws * clocks;

@@ -13,14 +13,15 @@ using Json = nlohmann::ordered_json;
 // Calls visit(name, member) for each. A member that is not listed here does not compile.
 template <class AnyTarget, class Visit>
 void visit_members(AnyTarget& target, const Visit& visit) {
-  auto& [name, units, f32, bf16, tf32, bandwidth, pointwise, cache, launch, attention, tile, draw_rate, sustained, bias,
-         function, vocab, classifier, argument, operand, operand_sums, prologue, accumulate, row_column, streams,
+  auto& [name, units, f32, bf16, tf32, fp8, bandwidth, pointwise, cache, launch, attention, tile, draw_rate, sustained,
+         bias, function, vocab, classifier, argument, operand, operand_sums, prologue, accumulate, row_column, streams,
          link_bandwidth, gather_share, link_seconds, link_units, axis_links] = target;
   visit("name", name);
   visit("units", units);
   visit("f32_flops", f32);
   visit("bf16_flops", bf16);
   visit("tf32_flops", tf32);
+  visit("fp8_flops", fp8);
   visit("memory_bandwidth", bandwidth);
   visit("pointwise_flops", pointwise);
   visit("cache_bytes", cache);

@@ -21,6 +21,7 @@ struct Target {
   double f32_flops = 100e9;  // matmul rates, FLOP/s of the whole machine
   double bf16_flops = 100e9;
   double tf32_flops = 0;           // of f32 matmuls whose operands are rounded to TF32; 0: no such units
+  double fp8_flops = 0;            // of operands of 8 bits, both with their sums along rows; 0: no such units
   double memory_bandwidth = 20e9;  // bytes/s
   double pointwise_flops = 20e9;   // scalar-function evaluations per second outside matmuls
   double cache_bytes = 32e6;       // last-level cache

@@ -12,8 +12,13 @@ struct DTypeFacts {
   int64_t bytes;
   bool floating;
 };
-constexpr std::array<DTypeFacts, 5> kFacts = {
-    {{"f32", 4, true}, {"bf16", 2, true}, {"f16", 2, true}, {"i32", 4, false}, {"u8", 1, false}}};
+constexpr std::array<DTypeFacts, 7> kFacts = {{{"f32", 4, true},
+                                               {"bf16", 2, true},
+                                               {"f16", 2, true},
+                                               {"i32", 4, false},
+                                               {"u8", 1, false},
+                                               {"f8e4m3", 1, true},
+                                               {"f8e5m2", 1, true}}};
 
 const DTypeFacts& facts(DType dtype) { return kFacts[size_t(dtype)]; }
 
@@ -26,7 +31,7 @@ std::string_view dtype_name(DType dtype) { return facts(dtype).name; }
 DType parse_dtype(std::string_view name) {
   for (size_t i = 0; i < kFacts.size(); ++i)
     if (kFacts[i].name == name) return DType(i);
-  user_error("[dtype] expected f32, bf16, f16, i32 or u8, got '{}'", name);
+  user_error("[dtype] expected f32, bf16, f16, i32, u8, f8e4m3 or f8e5m2, got '{}'", name);
 }
 
 int64_t num_elements(const Shape& shape) {

@@ -10,7 +10,8 @@
 
 namespace tokamak {
 
-enum class DType : uint8_t { kF32, kBF16, kF16, kI32, kU8 };
+/// kF8E4M3 and kF8E5M2: eight bits, of which 4 or 5 are the exponent's (ops/float8.h).
+enum class DType : uint8_t { kF32, kBF16, kF16, kI32, kU8, kF8E4M3, kF8E5M2 };
 
 struct ValueType {
   DType dtype = DType::kF32;
@@ -20,6 +21,10 @@ struct ValueType {
 
 int64_t dtype_bytes(DType dtype);
 bool is_float(DType dtype);
+/// Whether it is a float of eight bits.
+constexpr bool is_float8(DType dtype) { return dtype == DType::kF8E4M3 || dtype == DType::kF8E5M2; }
+/// Whether a number loses bits when it is stored in this type: floats narrower than f32.
+constexpr bool is_rounded(DType dtype) { return dtype == DType::kBF16 || dtype == DType::kF16 || is_float8(dtype); }
 std::string_view dtype_name(DType dtype);  // "f32"
 DType parse_dtype(std::string_view name);  // throws UserError naming the known ones
 

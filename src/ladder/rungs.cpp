@@ -45,6 +45,8 @@ void tf32(RunConfig& c, int64_t) { c.compile.precision = Precision::kTf32; }
 void bf16(RunConfig& c, int64_t) { c.compile.precision = Precision::kBf16; }
 void fp16(RunConfig& c, int64_t) { c.compile.precision = Precision::kFp16; }
 
+void fp8(RunConfig& c, int64_t) { c.compile.precision = Precision::kFp8; }
+
 void halve_memory(RunConfig& c, int64_t arena_bytes) {
   c.compile.memory_budget_gib = double(arena_bytes) / 2 / double(int64_t(1) << 30);
 }
@@ -76,6 +78,7 @@ constexpr Rung kGpuRungs[] = {
     {"accumulation x4", accumulate, true},
     {"weight tying off", untie_weights, true},
     {"sums in any order", any_order, true},
+    {"FP8 forward products", fp8, true},  // the last one: gpu_rungs()
 };
 
 bool divides_total_batch(const RunConfig& config) {
@@ -85,7 +88,7 @@ bool divides_total_batch(const RunConfig& config) {
 }  // namespace
 
 std::span<const Rung> cpu_rungs() { return kCpuRungs; }
-std::span<const Rung> gpu_rungs() { return kGpuRungs; }
+std::span<const Rung> gpu_rungs(bool float8) { return std::span(kGpuRungs).first(std::size(kGpuRungs) - !float8); }
 
 int64_t choose_batch(RunConfig config, const Platform& platform, const Rung& rung, int64_t free_bytes, int64_t most) {
   rung.switch_on(config, 0);

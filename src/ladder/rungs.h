@@ -21,7 +21,8 @@ struct Rung {
 /// In order; the first one switches everything off, so it needs the most memory.
 std::span<const Rung> cpu_rungs();
 /// The same for a GPU, in an order in which the usual PyTorch ladder goes, so that the two compare row by row.
-std::span<const Rung> gpu_rungs();
+/// `float8`: with the one that needs units for FP8, which a target of fp8_flops has.
+std::span<const Rung> gpu_rungs(bool float8 = false);
 
 /// The largest batch of `most`, `most` / 2, ... 1 with which the plan of `rung` leaves a tenth of `free_bytes` free and
 /// train.total_batch is made of whole micro-batches; 1 where none does. `free_bytes` 0: unknown, everything fits.

@@ -8,7 +8,8 @@
 namespace tokamak {
 
 Peak peak_of(const Target& target, Precision precision) {
-  std::string_view name = precision_name(precision);
+  // Most of what FP8 computes is bf16, and a model utilization of another peak compares with nothing.
+  std::string_view name = precision_name(precision == Precision::kFp8 ? Precision::kBf16 : precision);
   std::optional<GpuConfig> gpu = find_gpu(target.name);
   if (!gpu) {
     double rate = matmul_rate(target, precision);

@@ -4,7 +4,7 @@
 // for more than `chunk` rows: dloss is known before the forward pass, so each chunk goes forward and backward at once.
 // Logits and their gradient have x's type; dW sums over the chunks in f32. Row r's gradient of the logits is left in
 // row r % chunk of scratch, of which nobody need know more than that it is there: as an output it is part of the memory
-// plan.
+// plan. Four more inputs, x and W in other formats and a scale f32[] of each, are what the logits are computed from.
 
 #include "ops/classifier.h"
 
@@ -14,6 +14,7 @@
 #include "ops/cross_entropy.h"
 #include "ops/interpret.h"
 #include "ops/matmul.h"
+#include "ops/matmul_formats.h"
 #include "ops/movement.h"
 #include "ops/pointwise.h"
 #include "ops/softcap.h"
@@ -26,6 +27,18 @@ namespace {
 
 constexpr AttrDef kAttrs[] = {
     {"chunk"}, {"classes"}, {"softcap", false}, {"softcap_shift", false}, {"softcap_width", false}, {"tf32", false}};
+
+// Of the logits, where they have their own.
+void check_operands(const NodeSpec& spec) {
+  if (spec.inputs.size() == 4) return;
+  if (spec.inputs.size() != 8) user_error("[classifier] expected 4 or 8 inputs, got {}", spec.inputs.size());
+  for (size_t i : {size_t(0), size_t(1)}) {
+    const ValueType &operand = spec.inputs[4 + i], &scale = spec.inputs[6 + i];
+    if (operand.shape != spec.inputs[i].shape || !is_float(operand.dtype) || scale != ValueType{DType::kF32, {}})
+      user_error("[classifier] expected an operand of the logits {} and a scale f32[], got {} and {}",
+                 to_string(spec.inputs[i].shape), to_string(operand), to_string(scale));
+  }
+}
 
 std::vector<ValueType> infer(const NodeSpec& spec) {
   const ValueType &x = spec.inputs[0], &weight = spec.inputs[1], &targets = spec.inputs[2], &dloss = spec.inputs[3];
@@ -40,6 +53,7 @@ std::vector<ValueType> infer(const NodeSpec& spec) {
   int64_t classes = spec.attrs.get_int("classes"), chunk = spec.attrs.get_int("chunk");
   if (classes < 1 || classes > vocab) user_error("[classifier] expected 1 to {} classes, got {}", vocab, classes);
   if (chunk < 1 || chunk > rows) user_error("[classifier] expected chunks of 1 to {} rows, got {}", rows, chunk);
+  check_operands(spec);
   return {dloss, x, {DType::kF32, weight.shape}, {x.dtype, {chunk, vocab}}};
 }
 
@@ -62,6 +76,9 @@ double loss_of_row(std::span<double> row, int64_t classes, int64_t target, doubl
 void reference(const Node& node, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
   const HostTensor &x = *in[0], &weight = *in[1], &targets = *in[2], &dloss = *in[3];
   HostTensor &losses = out[0], &dx = out[1], &dweight = out[2], &scratch = out[3];
+  bool own = in.size() > 4;
+  const HostTensor &a = own ? *in[4] : x, &b = own ? *in[5] : weight;
+  double scale = own ? (*in[6])[0] * (*in[7])[0] : 1;
   int64_t rows = x.shape()[0], width = x.shape()[1], vocab = weight.shape()[0];
   int64_t chunk = node.attrs.get_int("chunk"), classes = node.attrs.get_int("classes");
   Softcap cap = softcap_of(node.attrs);
@@ -71,8 +88,8 @@ void reference(const Node& node, std::span<const HostTensor* const> in, std::spa
     std::span<double> row(&scratch[r % chunk * vocab], size_t(vocab));
     for (int64_t v = 0; v < vocab; ++v) {
       double sum = 0;
-      for (int64_t c = 0; c < width; ++c) sum += x[r * width + c] * weight[v * width + c];
-      row[size_t(v)] = round_to(x.type.dtype, sum);
+      for (int64_t c = 0; c < width; ++c) sum += a[r * width + c] * b[v * width + c];
+      row[size_t(v)] = round_to(x.type.dtype, scale * sum);
     }
     losses[r] = loss_of_row(row, classes, int64_t(targets[r]), dloss[r], cap, x.type.dtype);
     for (int64_t v = 0; v < vocab; ++v)
@@ -90,11 +107,18 @@ ValueId last_chunk(GraphBuilder& g, ValueId dlogits, int64_t chunk) {
   return concat(g, {slice(g, dlogits, 0, rows - rest, rest), slice(g, dlogits, 0, rows - chunk, chunk - rest)}, 0);
 }
 
+ValueId own_logits(GraphBuilder& g, std::span<const ValueId> in) {
+  Attrs attrs{{"trans_a", false}, {"trans_b", true}};
+  set_formats(attrs,
+              {format_of(g.type(in[4]).dtype), format_of(g.type(in[5]).dtype), DType::kF32, g.type(in[0]).dtype});
+  return g.add1(op::matmul, {in[4], in[5], in[6], in[7]}, attrs);
+}
+
 std::vector<ValueId> decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
   ValueId x = in[0], weight = in[1], targets = in[2], dloss = in[3];
   Attrs classes{{"classes", node.attrs.get_int("classes")}};
   set_softcap(classes, softcap_of(node.attrs));
-  ValueId logits = matmul(g, x, weight, false, true);
+  ValueId logits = in.size() > 4 ? own_logits(g, in) : matmul(g, x, weight, false, true);
   std::vector<ValueId> forward = g.add(op::cross_entropy, {logits, targets}, classes);
   ValueId dlogits = g.add1(op::cross_entropy_grad, {logits, targets, forward[1], dloss}, classes);
   ValueId dx = matmul(g, dlogits, weight), dweight = matmul(g, dlogits, x, true, false);
@@ -120,7 +144,7 @@ Cost cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
 namespace op {
 constinit const OpDef classifier = {.name = "classifier",
                                     .min_inputs = 4,
-                                    .max_inputs = 4,
+                                    .max_inputs = 8,
                                     .attrs = kAttrs,
                                     .infer = infer,
                                     .no_gradient = "it holds the gradients of the loss already",

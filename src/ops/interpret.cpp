@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "graph/node_error.h"
 #include "graph/op_def.h"
+#include "ops/float8.h"
 #include "ops/scalar_math.h"
 
 #include <cmath>
@@ -47,7 +48,7 @@ class Interpreter {
   }
 
   void set(ValueId value, HostTensor tensor) {
-    if (DType dtype = tensor.type.dtype; dtype == DType::kBF16 || dtype == DType::kF16)
+    if (DType dtype = tensor.type.dtype; is_rounded(dtype))
       for (double& v : tensor.data) v = round_to(dtype, v);
     owned_[size_t(value)] = std::move(tensor);
     values_[size_t(value)] = &owned_[size_t(value)];
@@ -91,6 +92,8 @@ double round_to(DType dtype, double value) {
   switch (dtype) {
     case DType::kBF16: return scalar::cast_bf16(value);
     case DType::kF16: return round_f16(value);
+    case DType::kF8E4M3:
+    case DType::kF8E5M2: return round_float8(dtype, value);
     case DType::kI32:
     case DType::kU8:
     case DType::kF32: return value;

@@ -1,6 +1,7 @@
 // The pointwise ops: one record, one gradient, one builder each.
 #include "ops/pointwise.h"
 
+#include "ops/float8.h"
 #include "ops/generate.h"
 #include "ops/interpret.h"
 #include "ops/pointwise_op.h"
@@ -79,11 +80,15 @@ std::vector<ValueType> infer_cast(const NodeSpec& spec) { return {{cast_target(s
 Grads cast_gradient(GraphBuilder& g, const Node& n, OutGrads dy) { return {cast(g, dy[0], g.type(n.inputs[0]).dtype)}; }
 
 float round_f16(float x) { return float(_Float16(x)); }
+float round_e4m3(float x) { return float(round_float8(DType::kF8E4M3, x)); }
+float round_e5m2(float x) { return float(round_float8(DType::kF8E5M2, x)); }
 
 void cast_tile(const Node& node, std::span<const TileOperand> in, int64_t first, int64_t n, float* out) {
   DType to = cast_target(node.attrs);
   if (to == DType::kBF16) return detail::tile1<scalar::round_bf16>(node, in, first, n, out);
   if (to == DType::kF16) return detail::tile1<round_f16>(node, in, first, n, out);
+  if (to == DType::kF8E4M3) return detail::tile1<round_e4m3>(node, in, first, n, out);
+  if (to == DType::kF8E5M2) return detail::tile1<round_e5m2>(node, in, first, n, out);
   if (to == DType::kI32) return detail::tile1<scalar::cast_i32<float>>(node, in, first, n, out);
   const float* a = in[0].data;
   for (int64_t i = 0; i < n; ++i) out[i] = a[in[0].uniform ? 0 : i];

@@ -11,6 +11,7 @@
 #include "passes/eliminate_common_subexpressions.h"
 #include "passes/eliminate_dead_code.h"
 #include "passes/flash_attention.h"
+#include "passes/float8_products.h"
 #include "passes/form_groups.h"
 #include "passes/fuse.h"
 #include "passes/fuse_prologues.h"
@@ -47,6 +48,7 @@ bool has_buckets(C c) { return on_mesh(c) && c.bucket_mib > 0; }
 bool low_generation(C c) { return c.low_parameters && low_precision(c); }
 bool fuses_low(C c) { return fuses(c) && low_precision(c); }
 bool fuses_prologues(C c) { return fuses(c) && c.target.matmul_prologue; }
+bool float8_precision(C c) { return c.options.precision == Precision::kFp8 && !c.low_parameters; }
 bool tf32_precision(C c) { return c.options.precision == Precision::kTf32; }
 
 constexpr Pass kPasses[] = {
@@ -77,6 +79,8 @@ constexpr Pass kPasses[] = {
      "bf16 or f16 in matmuls, attention and the residual stream, f32 in reductions, losses and the optimizer"},
     {"tf32", PassStage::kRewrite, Numerics::kTolerance, Effects::kKept, tf32_precision, autocast,
      "lets f32 matmuls and attention run in TF32, where the target has units for it"},
+    {"float8_products", PassStage::kRewrite, Numerics::kTolerance, Effects::kKept, float8_precision, float8_products,
+     "e4m3 operands in forward products of what norms make, where that pays with its casts"},
     {"gather_low", PassStage::kRewrite, Numerics::kExact, Effects::kKept, low_on_mesh, gather_low,
      "gathers parameters that are only read in bf16 or f16 in that type"},
     {"decompose_context", PassStage::kRewrite, Numerics::kTolerance, Effects::kKept, on_mesh, decompose_context,

@@ -90,11 +90,25 @@ std::optional<ProductFinder::Name> ProductFinder::source_of(ValueId value) const
   for (int steps = 0; steps < kMostSteps; ++steps) {
     if (const Argument* argument = graph_.argument_of(value)) return name_of(*argument);
     const Node& node = graph_.nodes()[size_t(graph_.producer(value))];
-    if (makes_something_else(node) || node.inputs.size() != node.outputs.size()) return std::nullopt;  // no copy
-    size_t output = size_t(std::find(node.outputs.begin(), node.outputs.end(), value) - node.outputs.begin());
-    value = node.inputs[output];
+    if (makes_something_else(node)) return std::nullopt;
+    std::optional<ValueId> source = copied_from(node, value);
+    if (!source) return std::nullopt;
+    value = *source;
   }
   return std::nullopt;
+}
+
+// The input that the node has for each output, or the one of its only output's size, beside which it reads scales.
+std::optional<ValueId> ProductFinder::copied_from(const Node& node, ValueId output) const {
+  if (node.inputs.size() == node.outputs.size())
+    return node.inputs[size_t(std::find(node.outputs.begin(), node.outputs.end(), output) - node.outputs.begin())];
+  std::optional<ValueId> source;
+  for (ValueId input : node.inputs) {
+    if (num_elements(graph_.shape(input)) != num_elements(graph_.shape(output))) continue;
+    if (source || node.outputs.size() > 1) return std::nullopt;
+    source = input;
+  }
+  return source;
 }
 
 // Whose gradient this is: it, or what becomes of it, is added to that parameter's sum or read by its update.

@@ -36,6 +36,7 @@ class ProductFinder {
   std::optional<Name> name_of(const Argument& argument) const;
   std::string parameter_within(const std::string& state) const;
   std::optional<Name> source_of(ValueId value) const;
+  std::optional<ValueId> copied_from(const Node& node, ValueId output) const;
   std::optional<Name> target_of(ValueId gradient) const;
   std::optional<Name> read_by(const Node& user, ValueId gradient) const;
   std::optional<Name> with_shape(int64_t rows, int64_t columns) const;

@@ -57,6 +57,7 @@ int64_t bytes_beside(const TensorStore* trained, const Plan& prefill, const Plan
 
 DType cache_type(const ResolvedRun& run) {
   switch (run.compile.precision) {
+    case Precision::kFp8:
     case Precision::kBf16: return DType::kBF16;
     case Precision::kFp16: return DType::kF16;
     default: return DType::kF32;

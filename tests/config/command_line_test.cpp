@@ -206,7 +206,7 @@ TEST(Help, NamesEveryFieldWithItsDefault) {
     EXPECT_NE(text.find(field.help), std::string::npos) << field.key;
     EXPECT_NE(markdown.find(name), std::string::npos) << field.key;
   }
-  EXPECT_NE(text.find("(auto, fp32, tf32, bf16, fp16) [\"auto\"]"), std::string::npos) << text;
+  EXPECT_NE(text.find("(auto, fp32, tf32, bf16, fp16, fp8) [\"auto\"]"), std::string::npos) << text;
   EXPECT_EQ(usage(fields), "[CONFIG] [INPUTS...] [--key=value ...]");
 }
 

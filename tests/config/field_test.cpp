@@ -72,7 +72,7 @@ TEST(Fields, RangesSayTheirEnds) {
   refuse("optimizer.eps", int64_t(0), "[optimizer.eps] expected a number from 1e-30 to 1e+30, got 0");
   refuse("compile.memory_budget_gib", std::numeric_limits<double>::quiet_NaN(),
          "[compile.memory_budget_gib] expected a number of at least 0");
-  refuse("compile.precision", std::string("fp8"), "expected auto, fp32, tf32, bf16 or fp16, got the text \"fp8\"");
+  refuse("compile.precision", std::string("fp4"), "expected auto, fp32, tf32, bf16, fp16 or fp8, got the text \"fp4\"");
   refuse("model.bias", std::string("yes"), "[model.bias] expected true or false, got the text \"yes\"");
   refuse("train.out", true, "[train.out] expected text, got true");
 }
@@ -87,7 +87,8 @@ TEST(Fields, APrecisionIsOneOfItsWords) {
     EXPECT_EQ(std::get<std::string>(get(field)), word);
   }
   EXPECT_EQ(parse_precision("tf32"), Precision::kTf32);
-  expect_user_error([] { parse_precision("fp8"); }, {"[precision] expected auto, fp32, tf32, bf16, fp16, got 'fp8'"});
+  expect_user_error([] { parse_precision("fp4"); },
+                    {"[precision] expected auto, fp32, tf32, bf16, fp16, fp8, got 'fp4'"});
 }
 
 TEST(Presets, AreGpt2sSizes) {

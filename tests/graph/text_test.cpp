@@ -139,7 +139,8 @@ TEST(GraphText, RefusesTextThatIsNoGraph) {
   expect_parse_error("", {"line 1: expected 'graph'"});
   expect_parse_error("graph g {\n", {"line 2"});
   expect_parse_error("graph g {\n}\nmore", {"line 3: expected the end of the text, got 'more'"});
-  expect_parse_error("graph g {\n  input x = %0 : f64[2]\n}\n", {"expected f32, bf16, f16, i32 or u8, got 'f64'"});
+  expect_parse_error("graph g {\n  input x = %0 : f64[2]\n}\n",
+                     {"expected f32, bf16, f16, i32, u8, f8e4m3 or f8e5m2, got 'f64'"});
   expect_parse_error("graph g {\n  %0 = constant() {dtype=\"f32, shape=[], value=1.0} : f32[]\n}\n",
                      {"a closing quote"});
   expect_parse_error("graph g {\n  %0 = constant() {dtype=\"f32\\", {"a closing quote"});

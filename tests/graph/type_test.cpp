@@ -15,7 +15,8 @@ TEST(Type, NamesAndSizes) {
   EXPECT_EQ(num_bytes({DType::kBF16, {3, 5}}), 30);
   EXPECT_EQ(num_elements({}), 1);
   EXPECT_EQ(parse_dtype("f16"), DType::kF16);
-  expect_user_error([] { parse_dtype("f8"); }, {"[dtype] expected f32, bf16, f16, i32 or u8, got 'f8'"});
+  expect_user_error([] { parse_dtype("f8"); },
+                    {"[dtype] expected f32, bf16, f16, i32, u8, f8e4m3 or f8e5m2, got 'f8'"});
 }
 
 TEST(Type, Broadcasts) {

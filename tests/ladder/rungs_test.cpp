@@ -109,5 +109,14 @@ TEST(GpuRungs, OptionalOnes) {
   EXPECT_FALSE(apply("weight tying off").model.tie_weights);
 }
 
+TEST(GpuRungs, Fp8IsForThoseThatHaveIt) {
+  RunConfig config = tiny();
+  const Rung& last = gpu_rungs(true).back();
+  last.switch_on(config, 0);
+  EXPECT_EQ(config.compile.precision, Precision::kFp8);
+  EXPECT_TRUE(last.optional);
+  EXPECT_EQ(gpu_rungs().size() + 1, gpu_rungs(true).size());
+}
+
 }  // namespace
 }  // namespace tokamak

@@ -1,5 +1,6 @@
 #include "backend/cpu/convert.h"
 
+#include "ops/float8.h"
 #include "ops/scalar_math.h"
 
 #include <bit>
@@ -18,6 +19,12 @@ void load(DType dtype, const void* from, int64_t at, int64_t n, float* to) {
     case DType::kF16: {
       const auto* x = static_cast<const _Float16*>(from) + at;
       for (int64_t i = 0; i < n; ++i) to[i] = float(x[i]);
+      return;
+    }
+    case DType::kF8E4M3:
+    case DType::kF8E5M2: {
+      const auto* x = static_cast<const uint8_t*>(from) + at;
+      for (int64_t i = 0; i < n; ++i) to[i] = float(decode_float8(dtype, x[i]));
       return;
     }
     case DType::kI32: {
@@ -44,6 +51,12 @@ void store(DType dtype, const float* from, int64_t n, void* to, int64_t at) {
     case DType::kF16: {
       auto* y = static_cast<_Float16*>(to) + at;
       for (int64_t i = 0; i < n; ++i) y[i] = _Float16(from[i]);
+      return;
+    }
+    case DType::kF8E4M3:
+    case DType::kF8E5M2: {
+      auto* y = static_cast<uint8_t*>(to) + at;
+      for (int64_t i = 0; i < n; ++i) y[i] = encode_float8(dtype, round_float8(dtype, from[i]));
       return;
     }
     case DType::kI32: {

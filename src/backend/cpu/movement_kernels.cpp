@@ -138,8 +138,11 @@ class TransposeKernel : public Kernel {
 }  // namespace
 
 std::unique_ptr<Kernel> make_transpose_kernel(const Graph& graph, const Node& node) {
-  if (dtype_bytes(graph.dtype(node.inputs[0])) == 2) return std::make_unique<TransposeKernel<uint16_t>>(graph, node);
-  return std::make_unique<TransposeKernel<uint32_t>>(graph, node);
+  switch (dtype_bytes(graph.dtype(node.inputs[0]))) {
+    case 1: return std::make_unique<TransposeKernel<uint8_t>>(graph, node);
+    case 2: return std::make_unique<TransposeKernel<uint16_t>>(graph, node);
+    default: return std::make_unique<TransposeKernel<uint32_t>>(graph, node);
+  }
 }
 std::unique_ptr<Kernel> make_slice_kernel(const Graph& graph, const Node& node) {
   return std::make_unique<SliceKernel>(graph, node);

@@ -40,7 +40,7 @@ GroupBody with_rounding(const GroupBody& group) {
     GroupValue value = group.values[v];
     for (int& operand : value.operands) operand = place[size_t(operand)];
     int made = out.add(value);
-    if (dtype_bytes(value.dtype) == 2 && is_read[v] && !is_exact(value)) {
+    if (is_rounded(value.dtype) && is_read[v] && !is_exact(value)) {
       value.op = &op::cast;
       value.attrs = {{"to", std::string(dtype_name(value.dtype))}};
       value.operands = {made};

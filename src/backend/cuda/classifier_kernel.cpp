@@ -108,7 +108,12 @@ class ClassifierKernel : public Kernel {
     const void *x = from(in[0], x_bytes), *weight = in[1], *targets = from(in[2], row * 4);
     const void* dloss = from(in[3], row * 4);
     void *losses = to(out[0], row * 4), *dx = to(out[1], x_bytes), *dweight = out[2], *logits = out[3];
-    run(*k.forward, {x, weight}, {logits});
+    if (s_.has_own_operands()) {
+      const void* own_x = from(in[4], row * s_.width * dtype_bytes(storage_of(s_.logits)));
+      run(*k.forward, {own_x, in[5], in[6], in[7]}, {logits});
+    } else {
+      run(*k.forward, {x, weight}, {logits});
+    }
     run(*k.softmax, {logits, targets, dloss}, {losses, logits});
     run(*k.dx, {logits, weight}, {dx});
     row == 0 ? run(*k.first_dweight, {logits, x}, {dweight}) : run(*k.next_dweight, {logits, x, dweight}, {dweight});

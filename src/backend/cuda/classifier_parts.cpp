@@ -36,11 +36,21 @@ ClassifierSizes read_classifier(const Graph& graph, const Node& node) {
           node.attrs.get_int("classes"),
           x.dtype,
           operand_format(graph, node, 0),
-          softcap_of(node.attrs)};
+          softcap_of(node.attrs),
+          operand_format(graph, node, node.inputs.size() > 4 ? 4 : 0)};
 }
 
 Graph classifier_logits(const ClassifierSizes& s, int64_t rows) {
-  return product(s, x_of(s, rows), weight_of(s), true);
+  if (!s.has_own_operands()) return product(s, x_of(s, rows), weight_of(s), true);
+  Graph graph("part");
+  GraphBuilder g(graph);
+  DType type = storage_of(s.logits);
+  Attrs attrs{{"trans_a", false}, {"trans_b", true}};
+  set_formats(attrs, {s.logits, s.logits, DType::kF32, s.dtype});
+  ValueId x = g.input("x", {type, {rows, s.width}}), weight = g.input("w", {type, {s.vocab, s.width}});
+  ValueId x_scale = g.input("x_scale", {DType::kF32, {}}), weight_scale = g.input("w_scale", {DType::kF32, {}});
+  g.add1(op::matmul, {x, weight, x_scale, weight_scale}, attrs);
+  return graph;
 }
 
 Graph classifier_dx(const ClassifierSizes& s, int64_t rows) {

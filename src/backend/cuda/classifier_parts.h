@@ -12,11 +12,13 @@ struct ClassifierSizes {
   DType dtype;          // of x, W and the logits
   NumberFormat format;  // of the products' operands
   Softcap softcap;
+  NumberFormat logits = format;  // of what the logits are computed from
+  bool has_own_operands() const { return logits != format; }
 };
 
 ClassifierSizes read_classifier(const Graph& graph, const Node& node);
 
-/// x W^T: (rows, vocab).
+/// x W^T: (rows, vocab). Of operands of their own, scales of both follow these.
 Graph classifier_logits(const ClassifierSizes& sizes, int64_t rows);
 /// dlogits W: (rows, width).
 Graph classifier_dx(const ClassifierSizes& sizes, int64_t rows);

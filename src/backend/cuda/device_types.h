@@ -12,6 +12,8 @@ inline const char* device_type(DType dtype) {
     case DType::kF16: return "tokamak::f16";
     case DType::kI32: return "int32_t";
     case DType::kU8: return "uint8_t";
+    case DType::kF8E4M3: return "tokamak::f8e4m3";
+    case DType::kF8E5M2: return "tokamak::f8e5m2";
   }
   return "";
 }

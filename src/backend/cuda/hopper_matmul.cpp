@@ -1,6 +1,7 @@
 #include "backend/cuda/hopper_matmul.h"
 
 #include "backend/cuda/codegen/function.h"
+#include "backend/cuda/device_types.h"
 #include "backend/cuda/tensor_map.h"
 #include "base/divide.h"
 #include "base/error.h"
@@ -13,15 +14,16 @@ namespace tokamak::cuda {
 namespace {
 
 // As in kernels/matmul_hopper.cu.
-constexpr int kTileM = 128, kTileN = 192, kTileK = 64, kBlocks = 2, kWarps = 4, kWarpRows = 16, kColumns = 64;
+constexpr int kTileM = 128, kTileN = 192, kRowBytes = 128, kBlocks = 2, kWarps = 4, kWarpRows = 16, kColumns = 64;
 struct Arguments {
   const void* bias;
   float* sums;
+  const float *a_scale, *b_scale;
   int32_t m, n, k;
 };
 // Four stages of a and b, a tile of the product, two chunks for each of four warps, barriers.
 constexpr int kSharedBytes =
-    (4 * (kTileM + kTileN) * kTileK + kTileM * kTileN + 2 * kWarps * kWarpRows * kColumns) * 2 + 32 * 8;
+    4 * (kTileM + kTileN) * kRowBytes + (kTileM * kTileN + 2 * kWarps * kWarpRows * kColumns) * 2 + 32 * 8;
 
 int64_t sum_row_count(const MatmulProblem& p) { return ceil_div(p.m, kBlocks * kTileM) * kBlocks * kWarps; }
 
@@ -38,15 +40,19 @@ class HopperMatmulKernel : public Kernel {
 
   void run(std::span<const void* const> in, std::span<void* const> out) override {
     const MatmulProblem& p = node_.problem;
+    DType operand = storage_of(p.a);
+    int along = kRowBytes / int(dtype_bytes(operand));  // elements of a tile's row
     auto map = [&](const void* base, int64_t rows, int64_t columns, int box_rows) {
-      return tensor_map(base, storage_of(p.a), {columns, rows, 1}, {kColumns, box_rows, 1});
+      return tensor_map(base, operand, {columns, rows, 1}, {along, box_rows, 1});
     };
+    auto result = [&](const void* base) { return tensor_map(base, p.output, {p.n, p.m, 1}, {kColumns, kWarpRows, 1}); };
     const void* b = in[size_t(node_.form.b)];
-    CUtensorMap b_map = p.trans_b ? map(b, p.n, p.k, kTileN / kBlocks) : map(b, p.k, p.n, kTileK / kBlocks);
-    Arguments a{bias(in), partial_sums_, int32_t(p.m), int32_t(p.n), int32_t(p.k)};
+    CUtensorMap b_map = p.trans_b ? map(b, p.n, p.k, kTileN / kBlocks) : map(b, p.k, p.n, along / kBlocks);
+    Arguments a{bias(in),     partial_sums_, scale(in, node_.form.scale_a), scale(in, node_.form.scale_b), int32_t(p.m),
+                int32_t(p.n), int32_t(p.k)};
     matmul_->launch(context_.queue(), {dim3(block_count()), dim3(512), kSharedBytes},
-                    map(in[size_t(node_.form.a)], p.m, p.k, kTileM), b_map,
-                    map(out[size_t(node_.form.y)], p.m, p.n, kWarpRows), map(pre(in, out), p.m, p.n, kWarpRows), a);
+                    map(in[size_t(node_.form.a)], p.m, p.k, kTileM), b_map, result(out[size_t(node_.form.y)]),
+                    result(pre(in, out)), a);
     if (sum_rows_)
       sum_rows_->launch(context_.queue(), {dim3(unsigned(ceil_div(p.n, 32))), dim3(1024)},
                         static_cast<const float*>(partial_sums_), static_cast<float*>(out[size_t(node_.form.sums)]),
@@ -56,6 +62,9 @@ class HopperMatmulKernel : public Kernel {
  private:
   const void* bias(std::span<const void* const> in) const {
     return node_.form.bias >= 0 ? in[size_t(node_.form.bias)] : nullptr;
+  }
+  static const float* scale(std::span<const void* const> in, int input) {
+    return input >= 0 ? static_cast<const float*>(in[size_t(input)]) : nullptr;
   }
   // What the function is applied to, or reads.
   const void* pre(std::span<const void* const> in, std::span<void* const> out) const {
@@ -78,13 +87,14 @@ class HopperMatmulKernel : public Kernel {
 
 bool hopper_supports(const MatmulNode& node, Architecture a) {
   const MatmulProblem& p = node.problem;
-  bool hopper = a.major == 9 && a.minor == 0, low = has_library_formats(p) && dtype_bytes(storage_of(p.a)) == 2;
+  bool hopper = a.major == 9 && a.minor == 0, float8 = p.a == NumberFormat::kF8E4M3 && p.b == p.a;
+  bool low = has_library_formats(p) && (float8 || (dtype_bytes(storage_of(p.a)) == 2 && p.output == storage_of(p.a)));
   const MatmulForm& f = node.form;
   bool reads = f.operand >= 0 && f.bias < 0 && f.argument < 0;
   bool stores = f.operand < 0 && f.bias >= 0 && f.argument >= 0 && f.sums < 0;
   bool form = f.function && (reads || stores) && f.function->results[0].type.dtype == p.output;
   bool sizes = p.n % 8 == 0 && p.k % 8 == 0 && std::max({p.m, p.n, p.k}) < int64_t(1) << 30;
-  return hopper && low && p.output == storage_of(p.a) && form && sizes && p.batch == 1 && !p.trans_a;
+  return hopper && low && form && sizes && p.batch == 1 && !p.trans_a;
 }
 
 int64_t hopper_scratch_bytes(const MatmulNode& node) {
@@ -99,9 +109,10 @@ std::string hopper_matmul_source(const MatmulNode& node) {
   return fmt::format(
              "#include \"backend/cuda/kernels/storage.cuh\"\n#include \"ops/scalar_math.h\"\n#define TOKAMAK_ELEMENT "
              "\"{0}\"\nnamespace tokamak {{\n"
-             "using Element = {0};\nconstexpr bool kTransposed = {1}, kReads = {2}, kSums = {3};\n{4}}}\n",
-             dtype_name(storage_of(p.a)), p.trans_b, node.form.operand >= 0, node.form.sums >= 0,
-             function_source(*node.form.function)) +
+             "using Element = {0};\nusing Operand = {5};\nconstexpr bool kTransposed = {1}, kReads = {2}, kSums = "
+             "{3};\n{4}}}\n",
+             dtype_name(p.output), p.trans_b, node.form.operand >= 0, node.form.sums >= 0,
+             function_source(*node.form.function), device_type(storage_of(p.a))) +
          std::string(embedded_source("backend/cuda/kernels/matmul_hopper.cu"));
 }
 

@@ -1,4 +1,5 @@
-// Matmuls with a pointwise function by Hopper's tensor cores (kernels/matmul_hopper.cu): bf16 and f16. cuBLASLt has
+// Matmuls with a pointwise function by Hopper's tensor cores (kernels/matmul_hopper.cu): bf16 and f16, and of
+// e4m3 operands. cuBLASLt has
 // GELU and its derivative in an epilogue that costs more than a kernel of its own would, and cannot sum over rows
 // beside it; the function here is of the rounded sum, as in a kernel of its own, so that it may be computed again.
 // Deterministic. Tests: tests/backend/cuda/hopper_matmul_test.cpp

@@ -14,6 +14,8 @@ cudaDataType_t data_type(DType dtype) {
   switch (dtype) {
     case DType::kBF16: return CUDA_R_16BF;
     case DType::kF16: return CUDA_R_16F;
+    case DType::kF8E4M3: return CUDA_R_8F_E4M3;
+    case DType::kF8E5M2: return CUDA_R_8F_E5M2;
     default: return CUDA_R_32F;
   }
 }
@@ -105,14 +107,18 @@ void MatmulCall::describe_operation() {
     set(operation_, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.n);
     if (p.batch > 1) set(operation_, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE, p.m * p.n);
   }
+  if (p.scaled) set(operation_, CUBLASLT_MATMUL_DESC_FAST_ACCUM, int8_t(1));
   // The search for algorithms does not read these addresses, only how they are aligned.
   void* aligned = reinterpret_cast<void*>(uintptr_t(kOperandAlignment));
-  set_pointers(aligned, aligned);
+  set_pointers({.bias = aligned, .aux = aligned, .scale_a = aligned, .scale_b = aligned});
 }
 
-void MatmulCall::set_pointers(const void* bias, const void* aux) {
-  if (problem_.bias_bytes() > 0) set(operation_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
-  if (problem_.aux_bytes() > 0) set(operation_, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aux);
+void MatmulCall::set_pointers(const MatmulOperands& operands) {
+  if (problem_.bias_bytes() > 0) set(operation_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
+  if (problem_.aux_bytes() > 0) set(operation_, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, operands.aux);
+  if (!problem_.scaled) return;
+  set(operation_, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, operands.scale_b);
+  set(operation_, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, operands.scale_a);
 }
 
 void MatmulCall::describe_operands() {
@@ -156,7 +162,7 @@ void MatmulCall::run(cublasLtHandle_t handle, const MatmulOperands& operands, co
                      void* workspace, cudaStream_t stream) {
   const float one = 1, beta = problem_.accumulate ? 1 : 0;
   const void* addend = problem_.accumulate ? operands.addend : operands.output;
-  set_pointers(operands.bias, operands.aux);
+  set_pointers(operands);
   cublasStatus_t status =
       cublasLtMatmul(handle, operation_, &one, operands.b, b_, operands.a, a_, &beta, addend, output_, operands.output,
                      output_, &algorithm.algorithm, workspace, size_t(algorithm.workspace_bytes), stream);

@@ -25,6 +25,8 @@ struct MatmulOperands {
   void* output = nullptr;
   const void* bias = nullptr;
   void* aux = nullptr;  // read by gelu_grad, else written
+  const void* scale_a = nullptr;
+  const void* scale_b = nullptr;
 };
 
 class MatmulCall {
@@ -50,7 +52,7 @@ class MatmulCall {
  private:
   void describe_operation();
   void describe_operands();
-  void set_pointers(const void* bias, const void* aux);
+  void set_pointers(const MatmulOperands& operands);
 
   MatmulProblem problem_;
   cublasLtMatmulDesc_t operation_ = nullptr;

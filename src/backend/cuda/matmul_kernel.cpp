@@ -27,6 +27,7 @@ class MatmulKernel : public Kernel {
     operands.b = in[size_t(form.b)];
     operands.output = out[size_t(form.y)];
     if (form.bias >= 0) operands.bias = in[size_t(form.bias)];
+    if (form.scale_a >= 0) operands.scale_a = in[size_t(form.scale_a)], operands.scale_b = in[size_t(form.scale_b)];
     if (form.addend >= 0) operands.addend = in[size_t(form.addend)];
     if (form.operand >= 0) operands.aux = const_cast<void*>(in[size_t(form.operand)]);  // only read
     if (form.argument >= 0) operands.aux = out[size_t(form.argument)];

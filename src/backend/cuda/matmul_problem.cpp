@@ -44,9 +44,21 @@ std::string MatmulProblem::key() const {
                      accumulate ? " +c" : "", suffix(epilogue));
 }
 
+namespace {
+
+bool has_float8_formats(const MatmulProblem& p) {
+  bool formats = is_float8(p.a) && is_float8(p.b) && (p.a == NumberFormat::kF8E4M3 || p.b == NumberFormat::kF8E4M3);
+  bool sizes = p.batch == 1 && p.m % 16 == 0 && p.n % 16 == 0 && p.k % 16 == 0;
+  return formats && sizes && p.scaled && !p.trans_a && p.trans_b && !p.accumulate && p.output == DType::kBF16 &&
+         p.accumulator == DType::kF32;
+}
+
+}  // namespace
+
 bool has_library_formats(const MatmulProblem& p) {
+  if (has_float8_formats(p)) return true;
   bool has_output = p.output == storage_of(p.a) || p.output == DType::kF32;
-  return p.a == p.b && has_output && p.accumulator == DType::kF32 && !p.scaled;
+  return p.a == p.b && !is_float8(p.a) && has_output && p.accumulator == DType::kF32 && !p.scaled;
 }
 
 MatmulNode matmul_node(const Graph& graph, const Node& node) {

@@ -49,7 +49,10 @@ struct MatmulProblem {
   }
 };
 
-/// Whether the library knows the formats: operands in one of them, sums in f32, the output in their type or f32.
+/// Whether the library knows the formats: operands in one of them, sums in f32, the output in their type or f32. Of
+/// eight bits both operands have a scale and their sums along rows, all sizes are multiples of 16, one of the operands
+/// is e4m3, and the output is bf16. Their sums have some 22 bits, as the tensor cores add them: what the library calls
+/// fast accumulation.
 bool has_library_formats(const MatmulProblem& problem);
 
 /// A matmul as its node has it, and as the library is asked for it.

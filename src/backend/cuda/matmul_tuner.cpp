@@ -40,12 +40,13 @@ int64_t l2_bytes() {
 int64_t padded(int64_t bytes) { return round_up(bytes, kPieceAlignment); }
 
 // Halves with random sign and mantissa, between 1/8 and 2 as bf16 and between 1.5 and 2 as f16; two are an f32 like
-// the upper one. Zeros would be timed wrongly: they draw less power, and the clock rises. The length is no multiple of
-// a matrix's row, so that rows differ.
-std::vector<uint16_t> random_halves() {
+// the upper one. For operands of eight bits, two of them: between 1/8 and 4. Zeros would be timed wrongly: they draw
+// less power, and the clock rises. The length is no multiple of a matrix's row, so that rows differ.
+std::vector<uint16_t> random_halves(bool float8) {
   std::vector<uint16_t> halves((1 << 19) + 352);
   std::mt19937 random(1);
-  for (uint16_t& half : halves) half = uint16_t(0x3e00 | (random() & 0x81ff));
+  for (uint16_t& half : halves)
+    half = float8 ? uint16_t(0x3030 | (random() & 0x8f8f)) : uint16_t(0x3e00 | (random() & 0x81ff));
   return halves;
 }
 
@@ -54,15 +55,17 @@ class OperandPieces {
  public:
   explicit OperandPieces(const MatmulProblem& p)
       : a_(0), b_(padded(p.a_bytes())), output_(b_ + padded(p.b_bytes())), bias_(output_ + padded(p.output_bytes())),
-        aux_(bias_ + padded(p.bias_bytes())), total_(aux_ + padded(p.aux_bytes())) {}
+        aux_(bias_ + padded(p.bias_bytes())), scale_(aux_ + padded(p.aux_bytes())),
+        total_(scale_ + (p.scaled ? kPieceAlignment : 0)) {}
 
   int64_t total() const { return total_; }  // bytes
   MatmulOperands at(char* base) const {
-    return {base + a_, base + b_, base + output_, base + output_, base + bias_, base + aux_};
+    return {base + a_,    base + b_,   base + output_, base + output_,
+            base + bias_, base + aux_, base + scale_,  base + scale_};
   }
 
  private:
-  int64_t a_, b_, output_, bias_, aux_, total_;
+  int64_t a_, b_, output_, bias_, aux_, scale_, total_;
 };
 
 // One run of a candidate, begun. What it takes is known after waiting for it.
@@ -139,7 +142,7 @@ bool MatmulTuner::lay_out(const MatmulProblem& p, int64_t workspace_bytes) {
   int64_t sets = std::clamp<int64_t>(2 * cache_bytes_ / std::max<int64_t>(pieces.total(), 1) + 1, 1, kMostOperands);
   int64_t total = sets * pieces.total() + padded(workspace_bytes);
   if (!reserve(total)) return false;
-  fill(total);  // also over what the last problem left
+  fill(total, is_float8(p.a));  // also over what the last problem left
   char* base = static_cast<char*>(scratch_.get());
   operands_.clear();
   for (int64_t i = 0; i < sets; ++i) operands_.push_back(pieces.at(base + i * pieces.total()));
@@ -156,11 +159,12 @@ bool MatmulTuner::reserve(int64_t bytes) {
 }
 
 // The first piece comes from the host, the rest is copied from what is there already.
-void MatmulTuner::fill(int64_t bytes) {
-  if (random_halves_.empty()) random_halves_ = random_halves();
+void MatmulTuner::fill(int64_t bytes, bool float8) {
+  std::vector<uint16_t>& random = float8 ? random_float8_ : random_halves_;
+  if (random.empty()) random = random_halves(float8);
   char* base = static_cast<char*>(scratch_.get());
-  int64_t filled = std::min(int64_t(random_halves_.size() * sizeof random_halves_[0]), bytes);
-  TOKAMAK_CUDA(cudaMemcpyAsync(base, random_halves_.data(), size_t(filled), cudaMemcpyHostToDevice, stream_));
+  int64_t filled = std::min(int64_t(random.size() * sizeof random[0]), bytes);
+  TOKAMAK_CUDA(cudaMemcpyAsync(base, random.data(), size_t(filled), cudaMemcpyHostToDevice, stream_));
   while (filled < bytes) {
     int64_t more = std::min(filled, bytes - filled);
     TOKAMAK_CUDA(cudaMemcpyAsync(base + filled, base, size_t(more), cudaMemcpyDeviceToDevice, stream_));

@@ -23,14 +23,14 @@ class MatmulTuner {
  private:
   bool lay_out(const MatmulProblem& problem, int64_t workspace_bytes);
   bool reserve(int64_t bytes);
-  void fill(int64_t bytes);
+  void fill(int64_t bytes, bool float8);
 
   cudaStream_t stream_;
   int64_t cache_bytes_ = 0;  // the device's L2
   DeviceBuffer scratch_;
   std::vector<MatmulOperands> operands_;  // used in turns
   void* workspace_ = nullptr;
-  std::vector<uint16_t> random_halves_;
+  std::vector<uint16_t> random_halves_, random_float8_;
 };
 
 }  // namespace tokamak::cuda

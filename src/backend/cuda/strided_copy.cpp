@@ -37,7 +37,8 @@ const char* unit_type(int64_t bytes) {
     case 16: return "uint4";
     case 8: return "uint2";
     case 4: return "uint32_t";
-    default: return "uint16_t";
+    case 2: return "uint16_t";
+    default: return "uint8_t";
   }
 }
 

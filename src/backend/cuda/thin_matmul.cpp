@@ -130,7 +130,8 @@ bool thin_supports(const MatmulNode& node) {
   bool typed = !f.function || f.function->results[0].type.dtype == p.output;
   bool sizes = p.k % vector == 0 && (p.trans_b || p.n % vector == 0) && std::max(p.n, p.k) < int64_t(1) << 30;
   bool rows = !f.prologue || takes_rows(f, shape_of(p));
-  return has_library_formats(p) && p.batch == 1 && p.m <= kMostRows && !p.trans_a && plain && typed && sizes && rows;
+  return has_library_formats(p) && !p.scaled && p.batch == 1 && p.m <= kMostRows && !p.trans_a && plain && typed &&
+         sizes && rows;
 }
 
 bool reads_weights_early(const Graph& graph, const Node& node, const MatmulForm& form) {

@@ -57,6 +57,8 @@ inline Tolerance tolerance_of(DType dtype) {
     case DType::kF32: return kF32Tolerance;
     case DType::kBF16: return kBf16Tolerance;
     case DType::kF16: return kF16Tolerance;
+    case DType::kF8E4M3:
+    case DType::kF8E5M2:
     case DType::kI32:
     case DType::kU8: return kExact;
   }

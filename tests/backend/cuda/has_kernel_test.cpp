@@ -20,7 +20,8 @@ std::string without_kernel(const RunConfig& config) {
 }
 
 TEST(HasKernel, OfEveryNodeOfAStep) {
-  for (Precision precision : {Precision::kFp32, Precision::kTf32, Precision::kBf16, Precision::kFp16}) {
+  for (Precision precision :
+       {Precision::kFp32, Precision::kTf32, Precision::kBf16, Precision::kFp16, Precision::kFp8}) {
     RunConfig config;
     config.train.batch = 16;
     config.compile.precision = precision;
@@ -33,7 +34,7 @@ TEST(HasKernel, OfEveryNodeOfAStep) {
 }
 
 TEST(HasKernel, OfEveryNodeOfARank) {
-  for (Precision precision : {Precision::kFp32, Precision::kBf16}) {
+  for (Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kFp8}) {
     RunConfig config;
     config.train.batch = 16;
     config.compile.precision = precision;

@@ -118,7 +118,7 @@ std::string Expression::unrounded(int value) const {
 std::string Expression::right_side(const GroupValue& v) const {
   std::string text = unrounded(int(&v - body_.values.data()));
   // As if it had been stored: what a value is must not depend on what it is fused with.
-  if (dtype_bytes(v.dtype) == 2) text = fmt::format("rounded<{}>({})", device_type(v.dtype), text);
+  if (is_rounded(v.dtype)) text = fmt::format("rounded<{}>({})", device_type(v.dtype), text);
   return is_column_limit(v) ? fmt::format("whole.value ? 1.0f : {}", text) : text;
 }
 
@@ -194,7 +194,8 @@ int64_t narrowest_bytes(const GroupBody& body) {
   for (const GroupValue& v : body.values)
     if (v.is_input() && body.is_full(v)) bytes = std::min(bytes, dtype_bytes(v.dtype));
   for (const GroupResult& r : body.results)
-    if (body.is_full(body.values[size_t(r.value)])) bytes = std::min(bytes, dtype_bytes(r.type.dtype));
+    if (body.is_full(body.values[size_t(r.value)]))
+      bytes = std::min(bytes, std::max<int64_t>(dtype_bytes(r.type.dtype), 2));
   return bytes;
 }
 

@@ -60,7 +60,8 @@ std::string parameters(const GroupBody& body, bool in_place = false);
 /// What every text begins with: what the group is, includes, and the constants kRows, kCols, kVector, Index.
 std::string prelude(const GroupBody& body, int vector, const std::string& note);
 
-/// Bytes of the narrowest type among the full inputs and results; 4 where there is none.
+/// Bytes of the narrowest type among the full inputs and results; 4 where there is none. Results of eight bits count as
+/// 2: the registers of a thread do not hold 16 elements of each value.
 int64_t narrowest_bytes(const GroupBody& body);
 
 /// The largest power of two that divides n and is at most `limit`.

@@ -58,22 +58,35 @@ __device__ inline uint32_t pack_pair(float a, float b, f16) {
   return pair;
 }
 
+// Beyond the largest number: that.
+__device__ inline uint16_t pack_pair(float a, float b, f8e4m3) {
+  uint16_t pair;
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(b), "f"(a));
+  return pair;
+}
+__device__ inline uint16_t pack_pair(float a, float b, f8e5m2) {
+  uint16_t pair;
+  asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(b), "f"(a));
+  return pair;
+}
+
 /// N floats as T, stored in pieces of up to 16 bytes.
 template <int N, typename T>
 __device__ inline void store_vector(T* to, const float* from) {
   if constexpr (sizeof(T) == 4 || N == 1) {
     store_floats<N>(to, from);
   } else {
+    using Pair = decltype(pack_pair(0, 0, T()));
     constexpr int kPairs = kPiece<T, N> / 2;
 #pragma unroll
     for (int p = 0; p < N / 2 / kPairs; ++p) {
-      Vector<uint32_t, kPairs> piece;
+      Vector<Pair, kPairs> piece;
 #pragma unroll
       for (int i = 0; i < kPairs; ++i) {
         const float* pair = from + 2 * (p * kPairs + i);
         piece[i] = pack_pair(pair[0], pair[1], T());
       }
-      reinterpret_cast<Vector<uint32_t, kPairs>*>(to)[p] = piece;
+      reinterpret_cast<Vector<Pair, kPairs>*>(to)[p] = piece;
     }
   }
 }

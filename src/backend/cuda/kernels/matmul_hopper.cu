@@ -12,14 +12,17 @@
 // tile. (The division of labour is that of Thakkar et al., CUTLASS, "warp-specialized persistent" kernels, but for the
 // group that finishes.)
 //
-// The text before this says Element, TOKAMAK_ELEMENT (kernels/hopper.cuh), kTransposed, kReads, kSums and finish(), which
+// The text before this says Element, TOKAMAK_ELEMENT (kernels/hopper.cuh), Operand (what A and B are made of: Element, or
+// f8e4m3, which both have scales and is transposed), kTransposed, kReads, kSums and finish(), which
 // ignores its second argument where kReads is false.
 #include "backend/cuda/kernels/hopper.cuh"
 #include "ops/scalar_math.h"
 
 namespace tokamak {
 
-constexpr int kTileM = 128, kTileN = 192, kTileK = 64;
+constexpr bool kScaled = sizeof(Operand) == 1;
+constexpr int kTileM = 128, kTileN = 192, kTileK = 128 / sizeof(Operand);  // rows of 128 bytes along the sum
+constexpr int kSteps = 4;     // products along a tile's sum
 constexpr int kStages = 4;    // tiles of A and B in shared memory
 constexpr int kBlocks = 2;    // of a cluster
 constexpr int kGroups = 2;    // of warps that multiply
@@ -28,7 +31,7 @@ constexpr int kColumns = 64;  // of a chunk
 constexpr int kChunks = kTileN / kColumns;
 
 struct Stage {
-  Element a[kTileM * kTileK], b[kTileN * kTileK];
+  Operand a[kTileM * kTileK], b[kTileN * kTileK];
 };
 using Chunk = Element[kWarpRows * kColumns];  // rows of a warp
 
@@ -45,6 +48,7 @@ struct Shared {
 struct Arguments {
   const Element* bias;  // (N)
   float* sums;          // (kWarps for each tile along M, N)
+  const float *a_scale, *b_scale;
   int32_t m, n, k;
 };
 
@@ -95,12 +99,15 @@ __device__ inline void multiply_tile(Shared& s, Turn<kStages>& turn, const Tiles
   for (int k = 0; k < tiles.steps; ++k) {
     const Stage& stage = s.stages[turn.stage];
     wait(&s.full[turn.stage], turn.parity);
-    uint64_t a = matrix(stage.a + w.group * 64 * kTileK), b = matrix(stage.b, 64 * kTileK * 2);
+    uint64_t a = matrix(stage.a + w.group * 64 * kTileK), b = matrix(stage.b, 64 * kTileK * sizeof(Operand));
     hold(p);
     begin_products();
 #pragma unroll
-    for (int x = 0; x < kTileK / 16; ++x)
-      multiply<!kTransposed>(p, a + x * kAlongRows, b + x * (kTransposed ? kAlongRows : kDownRows), k > 0 || x > 0);
+    for (int x = 0; x < kSteps; ++x)
+      if constexpr (kScaled)
+        multiply_e4m3(p, a + x * kAlongRows, b + x * kAlongRows, k > 0 || x > 0);
+      else
+        multiply<!kTransposed>(p, a + x * kAlongRows, b + x * (kTransposed ? kAlongRows : kDownRows), k > 0 || x > 0);
     commit_products();
     if (k > 0) {
       wait_products<1>();
@@ -130,16 +137,18 @@ __device__ inline void load_pairs(const Chunk& from, uint32_t (&pairs)[16], cons
                   pairs[2 * n + 3]);
 }
 
-/// Rounds 64 columns of a product, from `column` on; where `pre` is stored the bias comes to them before.
-__device__ inline void round_chunk(const float* p, const Arguments& a, int column, const Worker& w,
+/// Rounds 64 columns of a product, times the scale, from `column` on; where `pre` is stored the bias comes to them before.
+__device__ inline void round_chunk(const float* p, float scale, const Arguments& a, int column, const Worker& w,
                                    uint32_t (&pairs)[16]) {
 #pragma unroll
   for (int n = 0; n < 8; ++n) {
     float2 b{0, 0};
     int at = column + 8 * n + w.column;
     if (!kReads && at < a.n) b = unpack(__ldg(reinterpret_cast<const uint32_t*>(a.bias + at)), Element());
-    pairs[2 * n] = pack(p[4 * n] + b.x, p[4 * n + 1] + b.y, Element());
-    pairs[2 * n + 1] = pack(p[4 * n + 2] + b.x, p[4 * n + 3] + b.y, Element());
+    float q[4];
+    for (int i = 0; i < 4; ++i) q[i] = kScaled ? p[4 * n + i] * scale : p[4 * n + i];
+    pairs[2 * n] = pack(q[0] + b.x, q[1] + b.y, Element());
+    pairs[2 * n + 1] = pack(q[2] + b.x, q[3] + b.y, Element());
   }
 }
 
@@ -148,6 +157,7 @@ __device__ inline void multiply_tiles(Shared& s, const Arguments& a, const Tiles
   Worker w;
   Turn<kStages> turn;
   Turn<1> place;
+  float scale = kScaled ? __ldg(a.a_scale) * __ldg(a.b_scale) : 1;
   for (int tile = tiles.first(); tile < tiles.count; tile += tiles.stride()) {
     float p[kTileN / 2];
     define(p);
@@ -156,7 +166,7 @@ __device__ inline void multiply_tiles(Shared& s, const Arguments& a, const Tiles
 #pragma unroll
     for (int c = 0; c < kChunks; ++c) {
       uint32_t pairs[16];
-      round_chunk(p + 32 * c, a, tiles.column(tile) + c * kColumns, w, pairs);
+      round_chunk(p + 32 * c, scale, a, tiles.column(tile) + c * kColumns, w, pairs);
       store_pairs(s.product[w.group][w.warp][c], pairs, w);
     }
     publish_stores();
@@ -310,7 +320,7 @@ __device__ inline void init_barriers(Shared& s) {
 
 }  // namespace tokamak
 
-// Grid: clusters. The boxes of a are (128, 64), those of b (96, 64) where it is transposed and else (32, 64), those of
+// Grid: clusters. The boxes of a are (128, kTileK), those of b (96, kTileK) where it is transposed and else (32, 64), those of
 // out and pre (16, 64).
 extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(512, 1)
     matmul(const __grid_constant__ tokamak::TensorMap a, const __grid_constant__ tokamak::TensorMap b,

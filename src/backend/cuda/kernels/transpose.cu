@@ -1,5 +1,5 @@
 // Swaps two dims through shared memory, so that reads and writes both go along lines of memory. The text before this
-// says `Unit` (2 or 4 bytes), `Index`, kLines and kElements (of the output: kElements of a line lie side by side),
+// says `Unit` (1, 2 or 4 bytes), `Index`, kLines and kElements (of the output: kElements of a line lie side by side),
 // their strides in the input (kLines' is 1) and in the output, kTilesDown and kTilesAcross, and place_of(batch).
 #include "backend/cuda/kernels/std.cuh"
 

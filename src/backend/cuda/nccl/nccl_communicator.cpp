@@ -18,6 +18,8 @@ ncclDataType_t nccl_type(DType dtype) {
     case DType::kBF16: return ncclBfloat16;
     case DType::kF16: return ncclFloat16;
     case DType::kI32: return ncclInt32;
+    case DType::kF8E4M3:  // moved, never summed
+    case DType::kF8E5M2:
     case DType::kU8: return ncclUint8;
   }
   return ncclFloat32;

@@ -1,0 +1,178 @@
+#include "passes/float8_products.h"
+
+#include "graph/rewriter.h"
+#include "ops/classifier.h"
+#include "ops/float8.h"
+#include "ops/generate.h"
+#include "ops/matmul.h"
+#include "ops/matmul_dims.h"
+#include "ops/matmul_formats.h"
+#include "ops/movement.h"
+#include "ops/norm.h"
+#include "ops/pointwise.h"
+#include "ops/reduce.h"
+#include "ops/rms_norm.h"
+#include "passes/product_use.h"
+
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+namespace tokamak {
+namespace {
+
+constexpr DType kType = DType::kF8E4M3;
+constexpr double kLeast = 1e-30;    // of a scale: that of a matrix of zeros is no number
+constexpr int64_t kMultiple = 16;   // of all sizes, as the tensor cores and the library want them
+constexpr double kLaunches = 4;     // kernels that a product's scales and casts are
+constexpr double kWeightBytes = 6;  // of each element: read for the largest and for the cast, written, transposed
+
+bool is_norm(const Node& node) { return node.op == &op::layer_norm || node.op == &op::rms_norm; }
+
+// Values of eight bits, and what they have to be multiplied by.
+struct Scaled {
+  ValueId values = kNoValue, scale = kNoValue;
+};
+
+ValueId magnitude(GraphBuilder& g, ValueId x) {
+  ValueId wide = cast(g, x, DType::kF32);
+  return maximum(g, wide, neg(g, wide));
+}
+
+ValueId largest(GraphBuilder& g, ValueId x) {
+  std::vector<int64_t> dims(g.shape(x).size());
+  std::iota(dims.begin(), dims.end(), 0);
+  return reduce_max(g, magnitude(g, x), dims, false);
+}
+
+class Float8Products {
+ public:
+  Float8Products(const Graph& graph, const Target& target) : graph_(graph), target_(target), rewriter_(graph) {}
+
+  bool run() {
+    std::vector<ProductUse> uses = find_product_uses(graph_);
+    bool changed = false;
+    for (size_t n = 0; n < graph_.nodes().size(); ++n) {
+      const Node& node = graph_.nodes()[n];
+      bool matmul = node.op == &op::matmul && uses[n] == ProductUse::kForward && takes(node);
+      if (matmul || (node.op == &op::classifier && takes(node))) {
+        convert(node);
+        changed = true;
+      } else {
+        rewriter_.copy(node);
+      }
+    }
+    return changed;
+  }
+
+  Graph finish() { return rewriter_.finish(); }
+
+ private:
+  // The norm that makes a value, through views; null where it is something else.
+  const Node* norm_of(ValueId value) const {
+    int maker = graph_.producer(value);
+    if (maker < 0) return nullptr;
+    const Node& node = graph_.nodes()[size_t(maker)];
+    if (node.op == &op::reshape) return norm_of(node.inputs[0]);
+    return is_norm(node) && node.outputs[0] == value ? &node : nullptr;
+  }
+
+  static bool has_transposed_weight(const Node& node) {
+    return node.op == &op::classifier || node.attrs.get_bool("trans_b");
+  }
+
+  // Sizes of the product, or of the logits.
+  MatmulDims dims(const Node& node) const {
+    const ValueType &x = graph_.type(node.inputs[0]), &weight = graph_.type(node.inputs[1]);
+    if (node.op == &op::matmul) return matmul_dims({*node.op, {x, weight}, node.attrs});
+    return {1, x.shape[0], weight.shape[0], x.shape[1], {}};
+  }
+
+  bool takes(const Node& node) const {
+    if (node.inputs.size() > (node.op == &op::matmul ? 2 : 4) || !norm_of(node.inputs[0])) return false;
+    if (graph_.dtype(node.inputs[0]) != DType::kBF16 || graph_.dtype(node.inputs[1]) != DType::kBF16) return false;
+    if (graph_.shape(node.inputs[1]).size() != 2) return false;
+    if (node.op == &op::matmul && node.attrs.get_bool("trans_a")) return false;
+    MatmulDims d = dims(node);
+    return d.m % kMultiple == 0 && d.n % kMultiple == 0 && d.k % kMultiple == 0 && pays(d);
+  }
+
+  // Seconds of the product in bf16 against those in e4m3 with its casts.
+  bool pays(const MatmulDims& d) const {
+    double flops = 2 * double(d.m) * double(d.n) * double(d.k);
+    double saved =
+        flops / product_rate(target_, NumberFormat::kBf16) - flops / product_rate(target_, NumberFormat::kF8E4M3);
+    double bytes = double(d.m) * double(d.k) + kWeightBytes * double(d.n) * double(d.k);
+    return saved > bytes / target_.memory_bandwidth + kLaunches * target_.launch_seconds;
+  }
+
+  void convert(const Node& node) {
+    Scaled x = scaled_activation(node.inputs[0]), weight = scaled_weight(node);
+    GraphBuilder& g = rewriter_.in_place_of(node);
+    std::vector<ValueId> inputs = rewriter_.map(node.inputs);
+    Attrs attrs = node.attrs;
+    if (node.op == &op::matmul) {
+      inputs = {x.values, weight.values, x.scale, weight.scale};
+      attrs.set("trans_b", true);
+      set_formats(attrs, {NumberFormat::kF8E4M3, NumberFormat::kF8E4M3, DType::kF32, DType::kBF16});
+    } else {
+      inputs.insert(inputs.end(), {x.values, weight.values, x.scale, weight.scale});
+    }
+    rewriter_.replace(node.outputs, g.add(*node.op, inputs, attrs));
+  }
+
+  // Divided by its scale, as which `bound`, of which no element is larger, becomes the largest number of the type.
+  Scaled scaled(GraphBuilder& g, ValueId values, ValueId bound) const {
+    ValueId top = constant(g, largest_float8(kType)), limit = maximum(g, bound, constant(g, kLeast));
+    return {cast(g, mul(g, cast(g, values, DType::kF32), div(g, top, limit)), kType), div(g, limit, top)};
+  }
+
+  // In the phase of the norm, whose kernel this becomes part of.
+  Scaled scaled_activation(ValueId value) {
+    if (auto known = activations_.find(value); known != activations_.end()) return known->second;
+    const Node& maker = graph_.nodes()[size_t(graph_.producer(value))];
+    Scaled made = is_norm(maker) ? Scaled() : scaled_activation(maker.inputs[0]);
+    GraphBuilder& g = rewriter_.in_place_of(maker);
+    if (is_norm(maker))
+      made = scaled(g, rewriter_.map(value), bound_of(g, maker));
+    else
+      made.values = reshape(g, made.values, graph_.shape(value));
+    return activations_[value] = made;
+  }
+
+  ValueId bound_of(GraphBuilder& g, const Node& norm) const {
+    ValueId bound = constant(g, std::sqrt(double(graph_.shape(norm.outputs[0]).back())));
+    if (norm.inputs.size() > 1) bound = mul(g, bound, largest(g, rewriter_.map(norm.inputs[1])));
+    if (norm.inputs.size() > 2) bound = add(g, bound, largest(g, rewriter_.map(norm.inputs[2])));
+    return bound;
+  }
+
+  Scaled scaled_weight(const Node& node) {
+    GraphBuilder& g = rewriter_.in_place_of(node);
+    ValueId weight = rewriter_.map(node.inputs[1]);
+    bool turned = !has_transposed_weight(node);
+    if (auto known = weights_.find({node.inputs[1], turned}); known != weights_.end()) return known->second;
+    Scaled made = scaled(g, weight, largest(g, weight));
+    if (turned) made.values = transpose(g, made.values, {1, 0});
+    return weights_[{node.inputs[1], turned}] = made;
+  }
+
+  const Graph& graph_;
+  const Target& target_;
+  Rewriter rewriter_;
+  std::map<ValueId, Scaled> activations_;               // of values of the old graph
+  std::map<std::pair<ValueId, bool>, Scaled> weights_;  // and whether it is transposed
+};
+
+}  // namespace
+
+bool float8_products(Graph& graph, const PassContext& context) {
+  Float8Products products(graph, context.target);
+  if (!products.run()) return false;
+  graph = products.finish();
+  return true;
+}
+
+}  // namespace tokamak

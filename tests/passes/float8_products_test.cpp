@@ -1,0 +1,206 @@
+#include "passes/float8_products.h"
+
+#include "graph/builder.h"
+#include "graph/single_node.h"
+#include "ops/classifier.h"
+#include "ops/matmul.h"
+#include "ops/matmul_formats.h"
+#include "tests/support/graph_text.h"
+#include "tests/support/random_tensors.h"
+
+#include <fmt/format.h>
+
+namespace tokamak {
+namespace {
+
+using test::parse;
+
+// A GPU on which a product's rate is all that counts.
+PassContext in_fp8() {
+  PassContext context;
+  context.target.bf16_flops = 1e9;
+  context.target.fp8_flops = 1.7e9;
+  context.target.memory_bandwidth = 1e12;
+  context.target.launch_seconds = 0;
+  context.options.precision = Precision::kFp8;
+  return context;
+}
+
+// A norm, a product of it, and the gradients of both operands.
+Graph norm_and_product(std::string_view norm = "layer_norm(%0, %1, %2) {eps=1e-05}") {
+  return parse(fmt::format(R"(graph g {{
+    input x = %0 : bf16[2,16,32]
+    param gain = %1 : f32[32]
+    param bias = %2 : f32[32]
+    param w = %3 : bf16[32,48]
+    input dy = %4 : bf16[32,48]
+    %5, %6, %7 = {} : bf16[2,16,32], f32[2,16,1], f32[2,16,1]
+    %8 = matmul(%5, %3) {{trans_a=false, trans_b=false}} : bf16[2,16,48]
+    %9 = reshape(%5) {{shape=[32,32]}} : bf16[32,32]
+    %10 = matmul(%4, %3) {{trans_a=false, trans_b=true}} #backward : bf16[32,32]
+    %11 = matmul(%9, %4) {{trans_a=true, trans_b=false}} #backward : bf16[32,48]
+    result y = %8
+    result dx = %10
+    result dw = %11
+  }})",
+                           norm));
+}
+
+std::vector<const Node*> products_of(const Graph& graph) {
+  std::vector<const Node*> found;
+  for (const Node& node : graph.nodes())
+    if (node.op == &op::matmul) found.push_back(&node);
+  return found;
+}
+
+TEST(Float8Products, TakesForwardProductsOfNorms) {
+  Graph before = norm_and_product(), after = before;
+  EXPECT_TRUE(float8_products(after, in_fp8()));
+  verify(after);
+  std::vector<const Node*> products = products_of(after);
+  ASSERT_EQ(products.size(), 3u);
+  MatmulFormats forward = matmul_formats(spec_of(after, *products[0]));
+  EXPECT_EQ(forward, (MatmulFormats{NumberFormat::kF8E4M3, NumberFormat::kF8E4M3, DType::kF32, DType::kBF16}));
+  EXPECT_TRUE(products[0]->attrs.get_bool("trans_b")) << "both sums along rows";
+  EXPECT_EQ(after.shape(products[0]->inputs[1]), (Shape{48, 32}));
+  for (size_t i : {1, 2}) EXPECT_EQ(after.dtype(products[i]->inputs[0]), DType::kBF16);
+  EXPECT_FALSE(float8_products(after, in_fp8())) << "converted twice";
+}
+
+// Three bits of mantissa: an error of 2^-4 of each element at most, some 2^-5.5 of a sum of many.
+TEST(Float8Products, KeepsTheMeaning) {
+  Graph before = norm_and_product(), after = before;
+  float8_products(after, in_fp8());
+  std::vector<HostTensor> arguments = test::random_arguments(before);
+  Interpretation was = interpret(before, arguments), is = interpret(after, arguments);
+  double squares = 0, errors = 0;
+  for (int64_t i = 0; i < was.results[0].size(); ++i) {
+    squares += was.results[0][i] * was.results[0][i];
+    errors += std::pow(was.results[0][i] - is.results[0][i], 2);
+  }
+  double error = std::sqrt(errors / squares);
+  EXPECT_LT(error, 0.05);
+  EXPECT_GT(error, 0.005) << "nothing was rounded";
+  for (size_t r : {1, 2}) EXPECT_EQ(was.results[r].data, is.results[r].data);
+}
+
+// One element of a row has all of its length: the largest that a norm can give, times the largest gain.
+TEST(Float8Products, NothingOverflows) {
+  Graph graph = norm_and_product();
+  float8_products(graph, in_fp8());
+  ValueId scaled = products_of(graph)[0]->inputs[0];
+  graph.add_result("scaled", scaled);
+  std::vector<HostTensor> arguments = test::random_arguments(graph);
+  for (double& v : arguments[0].data) v = 0;
+  for (int64_t row = 0; row < 32; ++row) arguments[0][row * 32 + 3] = 100;
+  for (double& v : arguments[1].data) v = 0.5;
+  arguments[1][3] = -2;
+  arguments[2][3] = -1;
+  HostTensor values = interpret(graph, arguments).results.back();
+  double most = 0;
+  for (double v : values.data) most = std::max(most, std::fabs(v));
+  EXPECT_LE(most, 448);
+  EXPECT_GT(most, 400) << "of the range nothing is wasted";
+}
+
+TEST(Float8Products, ZerosStayZeros) {
+  Graph graph = norm_and_product();
+  float8_products(graph, in_fp8());
+  std::vector<HostTensor> arguments = test::random_arguments(graph);
+  for (size_t i : {1, 2, 3})
+    for (double& v : arguments[i].data) v = 0;
+  HostTensor y = interpret(graph, arguments).results[0];
+  for (double v : y.data) EXPECT_EQ(v, 0);
+}
+
+TEST(Float8Products, KnowsNormsWithoutGainOrBias) {
+  Graph without_bias = norm_and_product("layer_norm(%0, %1) {eps=1e-05}");
+  EXPECT_TRUE(float8_products(without_bias, in_fp8()));
+  Graph rms = parse(R"(graph g {
+    input x = %0 : bf16[16,32]
+    param w = %1 : bf16[48,32]
+    %2, %3 = rms_norm(%0) {eps=1e-05} : bf16[16,32], f32[16,1]
+    %4 = matmul(%2, %1) {trans_a=false, trans_b=true} : bf16[16,48]
+    result y = %4
+  })");
+  Graph before = rms;
+  EXPECT_TRUE(float8_products(rms, in_fp8()));
+  test::expect_same_meaning(before, rms, 0.4);
+}
+
+TEST(Float8Products, LeavesWhatDoesNotPay) {
+  PassContext slow_memory = in_fp8(), slow_launch = in_fp8();
+  slow_memory.target.memory_bandwidth = 1e6;
+  slow_launch.target.launch_seconds = 1;
+  for (const PassContext& context : {slow_memory, slow_launch}) {
+    Graph graph = norm_and_product();
+    EXPECT_FALSE(float8_products(graph, context));
+  }
+}
+
+// A residual stream has no bound; sizes of 8 have no kernel; nor has a product of two activations one weight.
+TEST(Float8Products, LeavesWhatItDoesNotKnow) {
+  Graph stream = parse(R"(graph g {
+    input x = %0 : bf16[16,32]
+    param w = %1 : bf16[32,48]
+    %2 = add(%0, %0) : bf16[16,32]
+    %3 = matmul(%2, %1) {trans_a=false, trans_b=false} : bf16[16,48]
+    result y = %3
+  })");
+  EXPECT_FALSE(float8_products(stream, in_fp8()));
+  Graph small = parse(R"(graph g {
+    input x = %0 : bf16[16,32]
+    param w = %1 : bf16[32,40]
+    %2, %3 = rms_norm(%0) {eps=1e-05} : bf16[16,32], f32[16,1]
+    %4 = matmul(%2, %1) {trans_a=false, trans_b=false} : bf16[16,40]
+    result y = %4
+  })");
+  EXPECT_FALSE(float8_products(small, in_fp8()));
+}
+
+// x, a weight (V, C), targets and dloss.
+Graph classifier_graph() {
+  return parse(R"(graph g {
+    input x = %0 : bf16[32,16]
+    param gain = %1 : f32[16]
+    param w = %2 : bf16[48,16]
+    input targets = %3 : i32[32]
+    input dloss = %4 : f32[32]
+    %5, %6 = rms_norm(%0, %1) {eps=1e-05} : bf16[32,16], f32[32,1]
+    %7, %8, %9, %10 = classifier(%5, %2, %3, %4) {chunk=16, classes=40} #backward : f32[32], bf16[32,16], f32[48,16], bf16[16,48]
+    result losses = %7
+    result dx = %8
+    result dw = %9
+  })");
+}
+
+TEST(Float8Products, GivesTheClassifierOperandsForItsLogits) {
+  Graph before = classifier_graph(), after = before;
+  EXPECT_TRUE(float8_products(after, in_fp8()));
+  verify(after);
+  const Node& node = after.nodes().back();
+  ASSERT_EQ(node.op, &op::classifier);
+  ASSERT_EQ(node.inputs.size(), 8u);
+  EXPECT_EQ(after.dtype(node.inputs[4]), DType::kF8E4M3);
+  test::expect_same_meaning(before, after, 0.1);
+  EXPECT_FALSE(float8_products(after, in_fp8())) << "converted twice";
+}
+
+// What backends without the kernel compute.
+TEST(Float8Products, TheClassifierInPartsIsTheSame) {
+  Graph whole = classifier_graph();
+  float8_products(whole, in_fp8());
+  const Node& node = whole.nodes().back();
+  Graph decomposed("parts");
+  GraphBuilder g(decomposed);
+  std::vector<ValueId> inputs;
+  for (ValueId input : node.inputs) inputs.push_back(g.input("x" + std::to_string(inputs.size()), whole.type(input)));
+  Graph alone = decomposed;
+  GraphBuilder h(alone);
+  for (ValueId value : node.op->decompose(g, node, inputs)) decomposed.add_result("r", value);
+  for (ValueId value : h.add(op::classifier, inputs, node.attrs)) alone.add_result("r", value);
+  test::expect_same_meaning(alone, decomposed, 0.02);
+}
+
+}  // namespace
+}  // namespace tokamak
