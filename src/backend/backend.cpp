@@ -17,7 +17,34 @@ class CopiedBytes : public Readback {
   size_t bytes_;
 };
 
+class PlainMemory : public Memory {
+ public:
+  explicit PlainMemory(int64_t bytes) : bytes_(std::make_unique_for_overwrite<std::byte[]>(size_t(bytes))) {}
+  void* data() override { return bytes_.get(); }
+
+ private:
+  std::unique_ptr<std::byte[]> bytes_;
+};
+
+// Each is done on return.
+class CopiesAtOnce : public HostCopies {
+ public:
+  explicit CopiesAtOnce(Backend& backend) : backend_(backend) {}
+  void begin() override {}
+  void copy(void* to, const void* from, int64_t bytes) override { backend_.copy_out(to, from, bytes); }
+  void end() override {}
+  void wait() override {}
+  void come_before(int /*stream*/) override {}
+
+ private:
+  Backend& backend_;
+};
+
 }  // namespace
+
+std::unique_ptr<Memory> Backend::allocate_host(int64_t bytes) { return std::make_unique<PlainMemory>(bytes); }
+
+std::unique_ptr<HostCopies> Backend::make_host_copies() { return std::make_unique<CopiesAtOnce>(*this); }
 
 std::unique_ptr<Readback> Backend::read_later(const void* from, int64_t bytes) {
   auto copied = std::make_unique<CopiedBytes>(bytes);

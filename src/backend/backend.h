@@ -66,6 +66,23 @@ class StreamEvent {
   virtual void wait(int /*stream*/) {}
 };
 
+/// Copies of large tensors to the host, which go on beside the kernels where the backend has a queue.
+class HostCopies {
+ public:
+  virtual ~HostCopies() = default;
+  /// Those asked for from now on are of what stands there when all that was asked for on stream 0 so far is done.
+  virtual void begin() = 0;
+  /// To memory of allocate_host().
+  virtual void copy(void* to, const void* from, int64_t bytes) = 0;
+  /// Those since begin() are all.
+  virtual void end() = 0;
+  /// Waits for them, on any thread of the backend.
+  virtual void wait() = 0;
+  /// What is asked for on `stream` from now on comes after them. Where it is recorded, each replay comes after those
+  /// that have ended by then.
+  virtual void come_before(int stream) = 0;
+};
+
 /// A moment in the work of one stream, by the device's own clock.
 class TimeMark {
  public:
@@ -104,6 +121,11 @@ class Backend {
   virtual void end_compiling() {}
   /// Null: kernels are what they are.
   virtual KernelTuning* tuning() { return nullptr; }
+
+  /// Memory of the host that copies come to fastest, not zeroed; null: there is none to be had.
+  virtual std::unique_ptr<Memory> allocate_host(int64_t bytes);
+  /// It must not outlive the backend.
+  virtual std::unique_ptr<HostCopies> make_host_copies();
 
   virtual void copy_in(void* to, const void* from, int64_t bytes) = 0;   // host to backend; `from` is free on return
   virtual void copy_out(void* to, const void* from, int64_t bytes) = 0;  // backend to host; waits for what came before

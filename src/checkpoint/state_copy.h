@@ -8,28 +8,44 @@ namespace tokamak {
 
 class StateCopy {
  public:
-  /// Of the tensors that are in the store then. Both must outlive it.
-  StateCopy(const TensorStore& store, Backend& backend);
+  /// Of the tensors that are in the store then. `copies` are those of this state alone; store, backend and copies must
+  /// outlive it.
+  StateCopy(const TensorStore& store, Backend& backend, HostCopies& copies);
 
-  /// Of host memory, which the first take() takes.
+  /// Of host memory, for as long as this lives.
   int64_t bytes() const { return bytes_; }
 
-  /// Copies what the store holds now, and waits for it.
-  void take();
+  /// Takes the memory, on any thread of the backend. False: there is not enough, and it has none.
+  bool reserve();
+
+  /// Asks for copies of what the store holds when all that was asked for so far is done; there is memory for them.
+  void begin();
+  /// Until they are there.
+  void wait() { copies_.wait(); }
 
   const std::vector<StateSlice>& slices() const { return slices_; }
-  /// What was taken last. For any thread.
+  /// What was copied last. For any thread, after wait().
   ReadSlice reader() const;
 
  private:
+  struct Place {
+    size_t piece = 0;  // of the memory
+    int64_t at = 0;    // byte in it
+  };
+
+  void place_slices();
   const NamedType& tensor_of(const StateSlice& slice) const { return files_[slice.file].tensors[slice.tensor]; }
+  int64_t bytes_of(const StateSlice& slice) const;
+  std::byte* copied(size_t slice) const;
 
   const TensorStore& store_;
   Backend& backend_;
+  HostCopies& copies_;
   std::vector<StateFile> files_;
   std::vector<StateSlice> slices_;
-  std::vector<std::unique_ptr<Readback>> read_;     // of the slices; a GPU's are in pinned memory
-  std::vector<std::span<const std::byte>> copied_;  // their bytes
+  std::vector<Place> places_;         // of the slices
+  std::vector<int64_t> piece_bytes_;  // of the memory
+  std::vector<std::unique_ptr<Memory>> pieces_;
   int64_t bytes_ = 0;
 };
 

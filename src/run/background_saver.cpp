@@ -12,11 +12,29 @@ struct Abandoned {};
 
 }  // namespace
 
-BackgroundSaver::BackgroundSaver(const TensorStore& store, Backend& backend) : copy_(store, backend), store_(store) {
+BackgroundSaver::BackgroundSaver(const TensorStore& store, Backend& backend)
+    : backend_(backend), copies_(backend.make_host_copies()), copy_(store, backend, *copies_), store_(store) {
   if (store.ranks()) channel_ = store.ranks()->world().open_channel("saves");
 }
 
 BackgroundSaver::~BackgroundSaver() = default;
+
+// Nothing is thrown there: training waits for saves, then.
+void BackgroundSaver::reserve() {
+  tasks_.submit([this] {
+    try {
+      backend_.use_in_this_thread();
+      lack_ = copy_.reserve() ? "" : "the system has no more";
+    } catch (const std::exception& error) {
+      lack_ = error.what();
+    }
+  });
+}
+
+std::string BackgroundSaver::lacks_memory() {
+  tasks_.wait();
+  return lack_;
+}
 
 bool BackgroundSaver::begin(const std::filesystem::path& out, const CheckpointState& state, const KeepRule& keep) {
   TOKAMAK_CHECK(!open_, "a save has begun already");
@@ -24,7 +42,9 @@ bool BackgroundSaver::begin(const std::filesystem::path& out, const CheckpointSt
   CompleteSave complete =
       begin_save(out, state, store_, keep, [this](std::string_view mine) { return channel_->exchange(mine); });
   if (!complete) return false;
-  copy_.take();
+  tasks_.wait();  // there is memory
+  copy_.begin();
+  copy_.wait();
   open_ = true;
   ended_ = false;
   tasks_.submit([this, complete = std::move(complete)] { write(complete); });

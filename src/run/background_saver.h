@@ -21,8 +21,12 @@ class BackgroundSaver {
   BackgroundSaver(const BackgroundSaver&) = delete;
   BackgroundSaver& operator=(const BackgroundSaver&) = delete;
 
-  /// Of the host's memory, which the first save takes for good.
+  /// Of the host's memory, for as long as this lives.
   int64_t copy_bytes() const { return copy_.bytes(); }
+  /// Takes that memory while steps run; on a GPU it takes as long as several saves. Once, before the first save.
+  void reserve();
+  /// Waits for that. Empty: it is there; else why it is not, and nothing can be saved.
+  std::string lacks_memory();
 
   /// Copies the state and begins to write it; nothing is being written. False: ranks share no folders, and nothing is
   /// saved.
@@ -43,7 +47,10 @@ class BackgroundSaver {
  private:
   void write(const CompleteSave& complete);
 
+  Backend& backend_;
+  std::unique_ptr<HostCopies> copies_;
   StateCopy copy_;
+  std::string lack_ = "it was not asked for";  // why there is no memory
   const TensorStore& store_;
   std::unique_ptr<TextChannel> channel_;  // null: one rank
   bool open_ = false;

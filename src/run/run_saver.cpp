@@ -67,8 +67,22 @@ void RunSaver::save(const RunProgress& done, bool is_extra, bool now) {
   if (!in_background) ended(newest_.stall_seconds);
 }
 
+// Whether all ranks have it: what the system said at the start may not hold any more, and of memory for copies from a
+// GPU it gives less.
+bool RunSaver::has_memory() {
+  if (std::exchange(knows_memory_, true)) return true;
+  std::string lack = background_->lacks_memory();
+  if (!any_of(ranks_, !lack.empty())) return true;
+  int64_t bytes = background_->copy_bytes();
+  background_.reset();
+  observer_.message(fmt::format(
+      "training waits for saves (train.background_saves): {} got no {} MiB of host memory for a copy of the state{}",
+      lack.empty() ? "some ranks" : "this rank", bytes >> 20, lack.empty() ? "" : ": " + lack));
+  return false;
+}
+
 bool RunSaver::begin_in_background(const CheckpointState& state) {
-  if (!background_) return false;
+  if (!background_ || !has_memory()) return false;
   const TrainConfig& train = start_.resolved.asked.train;
   if (background_->begin(train.out, state, keep_rule(train))) return true;
   background_.reset();

@@ -20,6 +20,10 @@ class RunSaver {
   /// From now on saves are written beside the steps, where there is memory for a copy of the state; `free_bytes` are
   /// left in the host's (0: unknown). The bytes of the copy; 0: there is none. All ranks call it.
   int64_t save_in_background(int64_t free_bytes);
+  /// The first step runs: now that memory is taken beside it.
+  void reserve() {
+    if (background_) background_->reserve();
+  }
 
   /// The state after all steps so far, which have run and are recorded; once, when the save before has ended. It may
   /// still be written on return. `is_extra`: as CheckpointState has it.
@@ -67,6 +71,7 @@ class RunSaver {
   CheckpointMarks marks() const { return {reporter_.known_good(), best_}; }
   bool is_open() const { return background_ && background_->is_open(); }
   bool begin_in_background(const CheckpointState& state);
+  bool has_memory();
   void save(const RunProgress& done, bool is_extra, bool now);
   void ended(double seconds);
   void warn_of_archive();
@@ -78,6 +83,7 @@ class RunSaver {
   TrainObserver& observer_;
   const MeshRanks* ranks_;
   std::unique_ptr<BackgroundSaver> background_;  // null: training waits for saves
+  bool knows_memory_ = false;                    // that all ranks have it for background_
   std::unique_ptr<Archiver> archiver_;           // null: no archive, or another rank leads
   Saved newest_;
   int64_t saved_step_;    // or being saved

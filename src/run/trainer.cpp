@@ -101,6 +101,7 @@ class Trainer {
           fmt::format("nothing to do: {} of {} steps are done; raise --train.steps to go on", done_.step, total));
     while (trains() && !stopped) {
       submit_step();
+      if (done_.step == begun_ + 1) saver_->reserve();
       if (!run_.compile.async) queue_.finish();
       if (needs_outcome())
         stopped = !synchronise();

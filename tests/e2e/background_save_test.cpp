@@ -6,9 +6,11 @@
 #include <fstream>
 
 #include "backend/cpu/cpu_backend.h"
+#include "backend/ranks/inprocess.h"
 #include "base/parallel.h"
 #include "checkpoint/event_log.h"
 #include "checkpoint/verify.h"
+#include "passes/step_mesh.h"
 #include "run/trainer.h"
 #include "tests/e2e/finished_run.h"
 #include "tests/support/expect_error.h"
@@ -61,7 +63,7 @@ TEST_F(BackgroundSaves, LeaveTheFilesOfARunThatWaits) {
   for (const RunEvent& event : read_events(folder_ / "goes_on"))
     if (event.kind == RunEvent::Kind::kSave) {
       EXPECT_GT(event.stall_seconds, 0);
-      EXPECT_LE(event.stall_seconds, event.seconds + 0.1) << "and the save before";
+      EXPECT_GT(event.seconds, 0);
       EXPECT_GT(event.step_seconds, 0);
     }
 }
@@ -140,6 +142,56 @@ TEST_F(BrokenSave, EndsTheRunWithTheReasonAndLosesNoCheckpointBefore) {
   std::vector<RunEvent> events = read_events(folder_ / "run");
   ASSERT_FALSE(events.empty());
   EXPECT_EQ(events.back().kind, RunEvent::Kind::kFailure);
+}
+
+// The CPU; has no host memory for copies of a state, as a GPU whose system lets no more memory be pinned.
+class ScarceBackend : public Backend {
+ public:
+  explicit ScarceBackend(bool is_scarce) : is_scarce_(is_scarce) {}
+  std::unique_ptr<Memory> allocate(int64_t bytes) override { return cpu_->allocate(bytes); }
+  std::unique_ptr<Memory> allocate_host(int64_t bytes) override {
+    return is_scarce_ ? nullptr : cpu_->allocate_host(bytes);
+  }
+  std::unique_ptr<Kernel> compile(const Graph& graph, const Node& node) override { return cpu_->compile(graph, node); }
+  void copy_in(void* to, const void* from, int64_t n) override { cpu_->copy_in(to, from, n); }
+  void copy_out(void* to, const void* from, int64_t n) override { cpu_->copy_out(to, from, n); }
+  void copy(void* to, const void* from, int64_t n) override { cpu_->copy(to, from, n); }
+  int64_t used_bytes() const override { return cpu_->used_bytes(); }
+  int64_t free_bytes() const override { return cpu_->free_bytes(); }
+
+ private:
+  bool is_scarce_;
+  std::unique_ptr<Backend> cpu_ = cpu::make_backend();
+};
+
+class Messages : public test::QuietObserver {
+ public:
+  void message(const std::string& text) override { all += text + "\n"; }
+  std::string all;
+};
+
+TEST(ScarceMemory, OfOneRankLetsAllWaitForTheirSaves) {
+  TemporaryFolder folder;
+  test::make_tiny_data(folder.path());
+  RunConfig config = test::tiny_config(folder.path());
+  config.train.steps = 6;
+  config.train.checkpoint_every = 2;
+  config.train.keep_checkpoints = 20;
+  config.mesh.data = 2;
+  config.threads = 1;
+  std::string told[2];
+  run_ranks(2, [&](Communicator& world) {
+    MeshRanks ranks(step_mesh(config.mesh), world);
+    set_num_threads(1);
+    ScarceBackend backend(world.rank() == 1);
+    Messages observer;
+    train(
+        config, cpu::nominal_platform(1), backend, observer, [] { return false; }, &ranks);
+    told[world.rank()] = observer.all;
+  });
+  EXPECT_NE(told[0].find("training waits for saves (train.background_saves): some ranks got no"), std::string::npos);
+  EXPECT_NE(told[1].find(": this rank got no"), std::string::npos) << told[1];
+  for (int64_t step : {2, 4, 6}) verify_checkpoint(folder / "run/checkpoints" / checkpoint_name(step));
 }
 
 }  // namespace

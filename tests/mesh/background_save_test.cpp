@@ -58,6 +58,8 @@ TEST(BackgroundSave, IsOfTheStateWhenItBegan) {
     on_ranks(mesh, [&](Session& session, Backend& backend) {
       const TensorStore& store = session.store();
       BackgroundSaver saver(store, backend);
+      saver.reserve();
+      EXPECT_EQ(saver.lacks_memory(), "");
       for (int64_t number = 1; number <= 3; ++number) {
         step(session, number);
         fs::path gathered = out / std::to_string(number);
@@ -107,6 +109,7 @@ TEST(BackgroundSave, AnErrorIsToldToAllWhoTakeTheEnd) {
     on_ranks(mesh, [&](Session& session, Backend& backend) {
       TensorStore& store = session.store();
       BackgroundSaver saver(store, backend);
+      saver.reserve();
       float infinite = std::numeric_limits<float>::infinity();
       if (store.is_here("h.1.attn.c_proj.weight")) store.write("h.1.attn.c_proj.weight", &infinite, sizeof infinite);
       EXPECT_TRUE(saver.begin(out.path(), {.step = 1, .config_json = "{}"}, 5));
@@ -128,6 +131,7 @@ TEST(BackgroundSave, IsGivenUpWhenARankIsLost) {
   TemporaryFolder out;
   auto body = [&](Session& session, Backend& backend) {
     BackgroundSaver saver(session.store(), backend);
+    saver.reserve();
     saver.begin(out.path(), {.step = 1, .config_json = "{}"}, 5);
     EXPECT_NO_THROW(saver.take());
     try {

@@ -2,6 +2,7 @@
 
 #include "backend/cuda/cupti.h"
 #include "backend/cuda/digest_kernel.h"
+#include "backend/cuda/host_copies.h"
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/matmul_library.h"
 #include "backend/cuda/matmul_shares.h"
@@ -56,7 +57,7 @@ class ReadBuffers {
  private:
   std::mutex mutex_;
   static constexpr int64_t kLeastBytes = 256;
-  static constexpr size_t kMost = 8192;                       // of a copy of a large model's state, too
+  static constexpr size_t kMost = 1024;
   std::multimap<int64_t, std::unique_ptr<ReadBuffer>> free_;  // by their bytes
 };
 
@@ -220,6 +221,9 @@ class CudaBackend : public Backend {
 
   void end_compiling() override { context_.matmuls().end_tuning(); }
   KernelTuning* tuning() override { return &tuning_; }
+
+  std::unique_ptr<Memory> allocate_host(int64_t bytes) override { return allocate_pinned(bytes); }
+  std::unique_ptr<HostCopies> make_host_copies() override { return copy_beside(streams_); }
 
   void copy_in(void* to, const void* from, int64_t bytes) override {
     if (bytes == 0) return;
