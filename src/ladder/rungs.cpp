@@ -78,7 +78,7 @@ constexpr Rung kGpuRungs[] = {
     {"accumulation x4", accumulate, true},
     {"weight tying off", untie_weights, true},
     {"sums in any order", any_order, true},
-    {"FP8 forward products", fp8, true},  // the last one: gpu_rungs()
+    {"FP8 products", fp8, true},  // the last one: gpu_rungs()
 };
 
 bool divides_total_batch(const RunConfig& config) {

@@ -2,6 +2,7 @@
 
 #include "graph/rewriter.h"
 #include "ops/classifier.h"
+#include "ops/cross_entropy.h"
 #include "ops/float8.h"
 #include "ops/generate.h"
 #include "ops/matmul.h"
@@ -14,6 +15,7 @@
 #include "ops/rms_norm.h"
 #include "passes/product_use.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -23,13 +25,21 @@
 namespace tokamak {
 namespace {
 
-constexpr DType kType = DType::kF8E4M3;
 constexpr double kLeast = 1e-30;    // of a scale: that of a matrix of zeros is no number
 constexpr int64_t kMultiple = 16;   // of all sizes, as the tensor cores and the library want them
 constexpr double kLaunches = 4;     // kernels that a product's scales and casts are
 constexpr double kWeightBytes = 6;  // of each element: read for the largest and for the cast, written, transposed
 
+// What the largest gradient of a row's loss becomes. The gradients of the residual stream are 1 to 10^-5 times that,
+// and e5m2 has numbers from 2^-14 to 57344.
+constexpr double kGradientUnit = 256;
+
 bool is_norm(const Node& node) { return node.op == &op::layer_norm || node.op == &op::rms_norm; }
+
+// What values are multiplied by where they are used, and before they are rounded.
+struct Scale {
+  ValueId scale = kNoValue, inverse = kNoValue;
+};
 
 // Values of eight bits, and what they have to be multiplied by.
 struct Scaled {
@@ -47,29 +57,54 @@ ValueId largest(GraphBuilder& g, ValueId x) {
   return reduce_max(g, magnitude(g, x), dims, false);
 }
 
+bool is_norm_gradient(const Node& node) { return node.op == &op::layer_norm_grad || node.op == &op::rms_norm_grad; }
+
+// The gradient of each row's loss, in a graph that has one; else kNoValue.
+ValueId find_loss_gradient(const Graph& graph) {
+  for (const Node& node : graph.nodes())
+    if (node.op == &op::classifier || node.op == &op::cross_entropy_grad) return node.inputs[3];
+  return kNoValue;
+}
+
 class Float8Products {
  public:
-  Float8Products(const Graph& graph, const Target& target) : graph_(graph), target_(target), rewriter_(graph) {}
+  Float8Products(const Graph& graph, const Target& target)
+      : graph_(graph), target_(target), rewriter_(graph), loss_gradient_(find_loss_gradient(graph)) {}
 
   bool run() {
-    std::vector<ProductUse> uses = find_product_uses(graph_);
-    bool changed = false;
-    for (size_t n = 0; n < graph_.nodes().size(); ++n) {
+    choose();
+    for (size_t n = 0; n < graph_.nodes().size() && !chosen_.empty(); ++n) {
       const Node& node = graph_.nodes()[n];
-      bool matmul = node.op == &op::matmul && uses[n] == ProductUse::kForward && takes(node);
-      if (matmul || (node.op == &op::classifier && takes(node))) {
-        convert(node);
-        changed = true;
-      } else {
+      if (auto use = chosen_.find(int(n)); use != chosen_.end())
+        convert(node, use->second);
+      else
         rewriter_.copy(node);
-      }
+      // At once, before others read it: so it becomes part of the kernel that makes it.
+      for (ValueId output : node.outputs)
+        if (auto gradient = sources_.find(output); gradient != sources_.end())
+          gradient->second ? scaled_gradient(output) : scaled_activation(output);
     }
-    return changed;
+    return !chosen_.empty();
   }
 
   Graph finish() { return rewriter_.finish(); }
 
  private:
+  void choose() {
+    std::vector<ProductUse> uses = find_product_uses(graph_);
+    for (size_t n = 0; n < graph_.nodes().size(); ++n) {
+      const Node& node = graph_.nodes()[n];
+      if (!is_product(node) || !takes(node, uses[n])) continue;
+      chosen_[int(n)] = uses[n];
+      const Node* norm = is_gradient(node, uses[n]) ? nullptr : norm_of(node.inputs[0]);
+      sources_[norm ? norm->outputs[0] : node.inputs[0]] = !norm;
+    }
+  }
+
+  static bool is_gradient(const Node& node, ProductUse use) {
+    return node.op == &op::matmul && use == ProductUse::kInputGradient;
+  }
+
   // The norm that makes a value, through views; null where it is something else.
   const Node* norm_of(ValueId value) const {
     int maker = graph_.producer(value);
@@ -77,6 +112,31 @@ class Float8Products {
     const Node& node = graph_.nodes()[size_t(maker)];
     if (node.op == &op::reshape) return norm_of(node.inputs[0]);
     return is_norm(node) && node.outputs[0] == value ? &node : nullptr;
+  }
+
+  static bool is_product(const Node& node) { return node.op == &op::matmul || node.op == &op::classifier; }
+
+  const Node* maker_of(ValueId value) const {
+    int maker = graph_.producer(value);
+    return maker < 0 ? nullptr : &graph_.nodes()[size_t(maker)];
+  }
+
+  // Whether a value is the residual stream's gradient as a norm's kernel leaves it: what the norm's branch adds to it.
+  bool is_stream_gradient(ValueId value) const {
+    const Node* maker = maker_of(value);
+    if (!maker) return false;
+    if (is_norm_gradient(*maker)) return true;
+    if (maker->op != &op::add) return false;
+    return std::ranges::any_of(maker->inputs, [&](ValueId input) {
+      const Node* branch = maker_of(input);
+      return branch && is_norm_gradient(*branch);
+    });
+  }
+
+  // Whether the left operand is one whose range is known.
+  bool has_range(const Node& node, ProductUse use) const {
+    if (node.op == &op::classifier || use == ProductUse::kForward) return norm_of(node.inputs[0]);
+    return use == ProductUse::kInputGradient && loss_gradient_ != kNoValue && is_stream_gradient(node.inputs[0]);
   }
 
   static bool has_transposed_weight(const Node& node) {
@@ -90,8 +150,8 @@ class Float8Products {
     return {1, x.shape[0], weight.shape[0], x.shape[1], {}};
   }
 
-  bool takes(const Node& node) const {
-    if (node.inputs.size() > (node.op == &op::matmul ? 2 : 4) || !norm_of(node.inputs[0])) return false;
+  bool takes(const Node& node, ProductUse use) const {
+    if (node.inputs.size() > (node.op == &op::matmul ? 2 : 4) || !has_range(node, use)) return false;
     if (graph_.dtype(node.inputs[0]) != DType::kBF16 || graph_.dtype(node.inputs[1]) != DType::kBF16) return false;
     if (graph_.shape(node.inputs[1]).size() != 2) return false;
     if (node.op == &op::matmul && node.attrs.get_bool("trans_a")) return false;
@@ -99,7 +159,7 @@ class Float8Products {
     return d.m % kMultiple == 0 && d.n % kMultiple == 0 && d.k % kMultiple == 0 && pays(d);
   }
 
-  // Seconds of the product in bf16 against those in e4m3 with its casts.
+  // Seconds of the product in bf16 against those in eight bits with its casts.
   bool pays(const MatmulDims& d) const {
     double flops = 2 * double(d.m) * double(d.n) * double(d.k);
     double saved =
@@ -108,25 +168,42 @@ class Float8Products {
     return saved > bytes / target_.memory_bandwidth + kLaunches * target_.launch_seconds;
   }
 
-  void convert(const Node& node) {
-    Scaled x = scaled_activation(node.inputs[0]), weight = scaled_weight(node);
+  void convert(const Node& node, ProductUse use) {
+    bool gradient = is_gradient(node, use);
+    Scaled x = gradient ? scaled_gradient(node.inputs[0]) : scaled_activation(node.inputs[0]),
+           weight = scaled_weight(node);
     GraphBuilder& g = rewriter_.in_place_of(node);
     std::vector<ValueId> inputs = rewriter_.map(node.inputs);
     Attrs attrs = node.attrs;
     if (node.op == &op::matmul) {
       inputs = {x.values, weight.values, x.scale, weight.scale};
       attrs.set("trans_b", true);
-      set_formats(attrs, {NumberFormat::kF8E4M3, NumberFormat::kF8E4M3, DType::kF32, DType::kBF16});
+      set_formats(attrs, {gradient ? NumberFormat::kF8E5M2 : NumberFormat::kF8E4M3, NumberFormat::kF8E4M3, DType::kF32,
+                          DType::kBF16});
     } else {
       inputs.insert(inputs.end(), {x.values, weight.values, x.scale, weight.scale});
     }
     rewriter_.replace(node.outputs, g.add(*node.op, inputs, attrs));
   }
 
-  // Divided by its scale, as which `bound`, of which no element is larger, becomes the largest number of the type.
-  Scaled scaled(GraphBuilder& g, ValueId values, ValueId bound) const {
-    ValueId top = constant(g, largest_float8(kType)), limit = maximum(g, bound, constant(g, kLeast));
-    return {cast(g, mul(g, cast(g, values, DType::kF32), div(g, top, limit)), kType), div(g, limit, top)};
+  // The scale as which `bound` becomes `top`.
+  static Scale scale_of(GraphBuilder& g, ValueId bound, double top) {
+    ValueId most = constant(g, top), limit = maximum(g, bound, constant(g, kLeast));
+    return {div(g, limit, most), div(g, most, limit)};
+  }
+  static Scaled scaled(GraphBuilder& g, ValueId values, const Scale& scale, DType type) {
+    return {cast(g, mul(g, cast(g, values, DType::kF32), scale.inverse), type), scale.scale};
+  }
+  // No element is larger than the bound, which becomes the largest number.
+  static Scaled scaled(GraphBuilder& g, ValueId values, ValueId bound) {
+    return scaled(g, values, scale_of(g, bound, largest_float8(DType::kF8E4M3)), DType::kF8E4M3);
+  }
+
+  Scaled scaled_gradient(ValueId value) {
+    if (auto known = gradients_.find(value); known != gradients_.end()) return known->second;
+    GraphBuilder& g = rewriter_.in_place_of(*maker_of(value));
+    if (!unit_) unit_ = scale_of(g, largest(g, rewriter_.map(loss_gradient_)), kGradientUnit);
+    return gradients_[value] = scaled(g, rewriter_.map(value), *unit_, DType::kF8E5M2);
   }
 
   // In the phase of the norm, whose kernel this becomes part of.
@@ -162,7 +239,11 @@ class Float8Products {
   const Graph& graph_;
   const Target& target_;
   Rewriter rewriter_;
-  std::map<ValueId, Scaled> activations_;               // of values of the old graph
+  ValueId loss_gradient_;                               // of the old graph
+  std::optional<Scale> unit_;                           // of gradients
+  std::map<int, ProductUse> chosen_;                    // by node
+  std::map<ValueId, bool> sources_;                     // of left operands, and whether it is a gradient
+  std::map<ValueId, Scaled> activations_, gradients_;   // of values of the old graph
   std::map<std::pair<ValueId, bool>, Scaled> weights_;  // and whether it is transposed
 };
 

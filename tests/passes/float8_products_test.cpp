@@ -158,6 +158,63 @@ TEST(Float8Products, LeavesWhatItDoesNotKnow) {
   EXPECT_FALSE(float8_products(small, in_fp8()));
 }
 
+// The gradient of the residual stream behind a norm, and the product that reads it.
+Graph gradient_graph(std::string_view stream) {
+  return parse(fmt::format(R"(graph g {{
+    input logits = %0 : bf16[16,48]
+    input targets = %1 : i32[16]
+    input lse = %2 : f32[16]
+    input dloss = %3 : f32[16]
+    param w = %4 : bf16[48,32]
+    param head = %5 : bf16[48,32]
+    input x = %6 : bf16[16,32]
+    input mean = %7 : f32[16,1]
+    input rstd = %8 : f32[16,1]
+    param gain = %9 : f32[32]
+    %10 = cross_entropy_grad(%0, %1, %2, %3) {{classes=48}} #backward : bf16[16,48]
+    %11 = matmul(%10, %5) {{trans_a=false, trans_b=false}} #backward : bf16[16,32]
+    %12 = layer_norm_grad(%11, %6, %9, %7, %8) #backward : bf16[16,32]
+    %13 = {} #backward : bf16[16,32]
+    %14 = matmul(%13, %4) {{trans_a=false, trans_b=true}} #backward : bf16[16,48]
+    %15 = mul(%14, %0) #backward : bf16[16,48]
+    %16 = matmul(%15, %5) {{trans_a=false, trans_b=false}} #backward : bf16[16,32]
+    result dx = %16
+  }})",
+                           stream));
+}
+
+TEST(Float8Products, TakesProductsOfTheStreamsGradient) {
+  Graph before = gradient_graph("add(%12, %6)"), after = before;
+  EXPECT_TRUE(float8_products(after, in_fp8()));
+  verify(after);
+  std::vector<const Node*> products = products_of(after);
+  ASSERT_EQ(products.size(), 3u);
+  EXPECT_EQ(matmul_formats(spec_of(after, *products[1])),
+            (MatmulFormats{NumberFormat::kF8E5M2, NumberFormat::kF8E4M3, DType::kF32, DType::kBF16}));
+  for (size_t i : {0, 2}) EXPECT_EQ(after.dtype(products[i]->inputs[0]), DType::kBF16) << "gradients of no known range";
+}
+
+TEST(Float8Products, LeavesGradientsOfOtherMakers) {
+  Graph graph = gradient_graph("mul(%12, %6)");
+  EXPECT_FALSE(float8_products(graph, in_fp8()));
+}
+
+// A row's loss has the gradient 2^-16, as of 65,536 tokens; a hundredth of that is not lost, and nothing becomes 0.
+TEST(Float8Products, SmallGradientsStay) {
+  Graph graph = gradient_graph("add(%12, %6)");
+  float8_products(graph, in_fp8());
+  const Node& product = *products_of(graph)[1];
+  graph.add_result("scaled", product.inputs[0]);
+  graph.add_result("scale", product.inputs[2]);
+  std::vector<HostTensor> arguments = test::random_arguments(graph);
+  for (double& v : arguments[3].data) v = 0x1p-16;
+  for (double& v : arguments[6].data) v = 0x1p-23;
+  for (double& v : arguments[8].data) v = 0;  // nothing comes from the branch
+  Interpretation out = interpret(graph, arguments);
+  const HostTensor &scaled = out.results[1], &scale = out.results[2];
+  for (double v : scaled.data) EXPECT_EQ(v * scale[0], 0x1p-23);
+}
+
 // x, a weight (V, C), targets and dloss.
 Graph classifier_graph() {
   return parse(R"(graph g {

@@ -87,7 +87,7 @@ class HopperMatmulKernel : public Kernel {
 
 bool hopper_supports(const MatmulNode& node, Architecture a) {
   const MatmulProblem& p = node.problem;
-  bool hopper = a.major == 9 && a.minor == 0, float8 = p.a == NumberFormat::kF8E4M3 && p.b == p.a;
+  bool hopper = a.major == 9 && a.minor == 0, float8 = is_float8(p.a) && p.b == NumberFormat::kF8E4M3;
   bool low = has_library_formats(p) && (float8 || (dtype_bytes(storage_of(p.a)) == 2 && p.output == storage_of(p.a)));
   const MatmulForm& f = node.form;
   bool reads = f.operand >= 0 && f.bias < 0 && f.argument < 0;
@@ -108,11 +108,12 @@ std::string hopper_matmul_source(const MatmulNode& node) {
   TOKAMAK_CHECK(node.form.function, "the own matmul is one with a function");
   return fmt::format(
              "#include \"backend/cuda/kernels/storage.cuh\"\n#include \"ops/scalar_math.h\"\n#define TOKAMAK_ELEMENT "
-             "\"{0}\"\nnamespace tokamak {{\n"
+             "\"{0}\"\n#define TOKAMAK_LEFT \"{6}\"\nnamespace tokamak {{\n"
              "using Element = {0};\nusing Operand = {5};\nconstexpr bool kTransposed = {1}, kReads = {2}, kSums = "
              "{3};\n{4}}}\n",
              dtype_name(p.output), p.trans_b, node.form.operand >= 0, node.form.sums >= 0,
-             function_source(*node.form.function), device_type(storage_of(p.a))) +
+             function_source(*node.form.function), device_type(storage_of(p.a)),
+             p.a == NumberFormat::kF8E5M2 ? "e5m2" : "e4m3") +
          std::string(embedded_source("backend/cuda/kernels/matmul_hopper.cu"));
 }
 

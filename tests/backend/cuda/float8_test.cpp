@@ -30,7 +30,7 @@ struct Form {
 constexpr Form kPlain{"plain", false, false, false}, kBias{"bias", true, false, false};
 constexpr Form kGelu{"bias, gelu", true, true, false}, kGeluGrad{"gelu_grad", false, false, true};
 
-Graph graph_of(const Form& form, const Sizes& s) {
+Graph graph_of(const Form& form, const Sizes& s, DType left = DType::kF8E4M3) {
   Graph graph("g"), body("body");
   GraphBuilder outer(graph), inner(body);
   std::vector<ValueId> inputs;
@@ -38,7 +38,7 @@ Graph graph_of(const Form& form, const Sizes& s) {
     inputs.push_back(outer.input(name, type));
     return inner.input("a" + std::to_string(inputs.size() - 1), type);
   };
-  ValueId a = input("a", {DType::kF8E4M3, {s.m, s.k}}), b = input("b", {DType::kF8E4M3, {s.n, s.k}});
+  ValueId a = input("a", {left, {s.m, s.k}}), b = input("b", {DType::kF8E4M3, {s.n, s.k}});
   ValueId sa = input("sa_positive", {DType::kF32, {}}), sb = input("sb_positive", {DType::kF32, {}});
   ValueId bias = form.bias ? input("bias", {DType::kBF16, {s.n}}) : kNoValue;
   ValueId other = form.grad ? input("other", {DType::kBF16, {s.m, s.n}}) : kNoValue;
@@ -74,7 +74,9 @@ TEST(Float8Matmul, FunctionsAreTheOwnKernels) {
 
 TEST(Float8Matmul, Compiles) {
   for (const Form& form : {kGelu, kGeluGrad})
-    expect_compiles(hopper_matmul_source(node_of(graph_of(form, {32, 48, 64}))), {"matmul"}, one_architecture());
+    for (DType left : {DType::kF8E4M3, DType::kF8E5M2})
+      expect_compiles(hopper_matmul_source(node_of(graph_of(form, {32, 48, 64}, left))), {"matmul"},
+                      one_architecture());
 }
 
 // Less than a tile, parts of tiles, more tiles than blocks, long sums.
@@ -82,9 +84,11 @@ TEST(GpuFloat8Matmul, EqualsInterpreter) {
   if (!has_hopper()) GTEST_SKIP() << kNoHopper;
   for (const Form& form : {kPlain, kBias, kGelu, kGeluGrad})
     for (Sizes s : {Sizes{16, 16, 16}, {128, 192, 128}, {304, 400, 272}, {2608, 1600, 32}, {64, 64, 4096}}) {
-      Graph graph = graph_of(form, s);
-      SCOPED_TRACE(fmt::format("{} {}x{}x{}", form.name, s.m, s.n, s.k));
-      expect_matches_interpreter(graph, random_arguments(graph), kBf16Tolerance);
+      for (DType left : {DType::kF8E4M3, DType::kF8E5M2}) {
+        Graph graph = graph_of(form, s, left);
+        SCOPED_TRACE(fmt::format("{} {}x{}x{}", form.name, s.m, s.n, s.k));
+        expect_matches_interpreter(graph, random_arguments(graph), kBf16Tolerance);
+      }
     }
 }
 

@@ -13,7 +13,7 @@
 // group that finishes.)
 //
 // The text before this says Element, TOKAMAK_ELEMENT (kernels/hopper.cuh), Operand (what A and B are made of: Element, or
-// f8e4m3, which both have scales and is transposed), kTransposed, kReads, kSums and finish(), which
+// eight bits, both with a scale and B transposed; A is of TOKAMAK_LEFT, B of e4m3), kTransposed, kReads, kSums and finish(), which
 // ignores its second argument where kReads is false.
 #include "backend/cuda/kernels/hopper.cuh"
 #include "ops/scalar_math.h"
@@ -92,6 +92,35 @@ __device__ inline void produce(Shared& s, const TensorMap& a, const TensorMap& b
   }
 }
 
+/// As multiply() of hopper.cuh, of eight bits: a (64, 32), of TOKAMAK_LEFT elements, and b (192, 32), e4m3, sums along
+/// rows.
+__device__ inline void multiply_float8(float (&d)[96], uint64_t a, uint64_t b, bool add) {
+  asm volatile(
+      "{\n.reg .pred p;\nsetp.ne.b32 p, %98, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n192k32.f32." TOKAMAK_LEFT ".e4m3 {"
+      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
+      "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
+      "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+      "}, %96, %97, p, 1, 1;\n}"
+      :
+        "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
+        "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]),
+        "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
+        "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]),
+        "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]),
+        "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]),
+        "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]),
+        "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]),
+        "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71]),
+        "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), "+f"(d[79]),
+        "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83]), "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87]),
+        "+f"(d[88]), "+f"(d[89]), "+f"(d[90]), "+f"(d[91]), "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95])
+      : "l"(a), "l"(b), "r"(int(add)));
+}
+
 /// p = A B for the 64 rows of this warp group.
 __device__ inline void multiply_tile(Shared& s, Turn<kStages>& turn, const Tiles& tiles, const Worker& w,
                                      float (&p)[kTileN / 2]) {
@@ -105,7 +134,7 @@ __device__ inline void multiply_tile(Shared& s, Turn<kStages>& turn, const Tiles
 #pragma unroll
     for (int x = 0; x < kSteps; ++x)
       if constexpr (kScaled)
-        multiply_e4m3(p, a + x * kAlongRows, b + x * kAlongRows, k > 0 || x > 0);
+        multiply_float8(p, a + x * kAlongRows, b + x * kAlongRows, k > 0 || x > 0);
       else
         multiply<!kTransposed>(p, a + x * kAlongRows, b + x * (kTransposed ? kAlongRows : kDownRows), k > 0 || x > 0);
     commit_products();
