@@ -53,13 +53,11 @@ SharedSave::SharedSave(fs::path out, CheckpointState state, std::vector<StateFil
 }
 
 std::unique_ptr<SharedSave> SharedSave::begin(const fs::path& out, const CheckpointState& state,
-                                              const TensorStore& store) {
-  Communicator& world = store.ranks()->world();
+                                              const TensorStore& store, const Exchange& exchange) {
   std::unique_ptr<SharedSave> save(new SharedSave(out, state, state_files(store)));
-  std::vector<std::string> told =
-      world.exchange(told_by([&] { return store.leads() ? save->make_files() : std::string(); }));
+  std::vector<std::string> told = exchange(told_by([&] { return store.leads() ? save->make_files() : std::string(); }));
   require_no_error(state.step, told);
-  told = world.exchange(told_by([&] { return std::string(1, save->open_files(told[0]) ? kSeen : kUnseen); }));
+  told = exchange(told_by([&] { return std::string(1, save->open_files(told[0]) ? kSeen : kUnseen); }));
   require_no_error(state.step, told);
   bool all_see = std::ranges::all_of(told, [](const std::string& text) { return text[0] == kSeen; });
   return all_see ? std::move(save) : nullptr;
@@ -176,7 +174,7 @@ CompleteSave begin_save(const fs::path& out, const CheckpointState& state, const
     return [=, files = state_files(store)](const std::vector<StateSlice>& slices, const ReadSlice& read) {
       complete_alone(out, state, keep, files, slices, read);
     };
-  std::shared_ptr<SharedSave> save = SharedSave::begin(out, state, store);
+  std::shared_ptr<SharedSave> save = SharedSave::begin(out, state, store, exchange);
   if (!save) return {};
   return [save, step = state.step, keep, leads = store.leads(), exchange = std::move(exchange)](
              const std::vector<StateSlice>& slices, const ReadSlice& read) {

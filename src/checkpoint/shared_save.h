@@ -10,13 +10,16 @@
 
 namespace tokamak {
 
+/// How ranks speak with each other while they save: Communicator::exchange, or that of a channel.
+using Exchange = std::function<std::vector<std::string>(std::string_view mine)>;
+
 class SharedSave {
  public:
   /// Rank 0 makes the folder under a temporary name with both files in it, and all open them: what is written from here
   /// on is written to these, whatever happens to their names. Null where not all ranks see what rank 0 has made, as on
   /// machines that share no folders. All ranks call it at the same time; UserError, the same on all of them.
   static std::unique_ptr<SharedSave> begin(const std::filesystem::path& out, const CheckpointState& state,
-                                           const TensorStore& store);
+                                           const TensorStore& store, const Exchange& exchange);
 
   const std::vector<StateFile>& files() const { return files_; }
 
@@ -46,15 +49,12 @@ class SharedSave {
   std::unique_ptr<StagedCheckpoint> staged_;  // of rank 0
 };
 
-/// How ranks speak with each other while they save: Communicator::exchange, or that of a channel.
-using Exchange = std::function<std::vector<std::string>(std::string_view mine)>;
-
 /// The second part of a save, on any thread: writes what `read` gives of owned_slices(). On return the checkpoint is
 /// whole and on the disk. UserErrors are those of save_checkpoint, the same on all ranks.
 using CompleteSave = std::function<void(const std::vector<StateSlice>& slices, const ReadSlice& read)>;
 
-/// The first part, of one rank or of all at the same time. `exchange`: for the second. Nothing where ranks share no
-/// folders.
+/// The first part, of one rank or of all at the same time. `exchange`: for both parts, which come one after the other.
+/// Nothing where ranks share no folders.
 CompleteSave begin_save(const std::filesystem::path& out, const CheckpointState& state, const TensorStore& store,
                         const KeepRule& keep, Exchange exchange);
 

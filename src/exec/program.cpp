@@ -171,15 +171,24 @@ void Program::launch(Bound& bound) {
       for (int stream : bound.after_last_run) end_[size_t(stream)]->wait(bound.stream);
     Work work{
         .kind = Work::Kind::kLaunch, .plan = &plan_, .index = int(&bound - launches_.data()), .stream = bound.stream};
+    if (bound.changes) await_copies(bound.stream);
     changes_ += bound.changes;
     observed(observer_, work, [&] { bound.kernel->run(bound.inputs, bound.outputs); });
     if (bound.done) bound.done->record(bound.stream);
   });
 }
 
+// What comes before the first change of a stream, most of a step, runs beside them.
+void Program::await_copies(int stream) {
+  if (!copies_ || awaited_[size_t(stream)]) return;
+  awaited_[size_t(stream)] = true;
+  copies_->come_before(stream);
+}
+
 // Where the host computes, it sees before each kernel whether the run has failed, and not only where it meets the other
 // ranks; but what has begun to change is brought to an end.
 void Program::launch_all() {
+  awaited_.assign(plan_.streams.size(), false);
   fork();
   bool meets_others = ranks_ && !backend_.queue(0);
   int64_t unchanged = changes_;
@@ -227,6 +236,7 @@ void Program::run(int64_t micro_batch) {
 
 void Program::run_timed(std::vector<double>& seconds) {
   seconds.resize(launches_.size(), 0.0);
+  awaited_.assign(plan_.streams.size(), false);
   auto launch_alone = [this](Bound& bound) {
     if (bound.stream != 0) fork();
     launch(bound);
@@ -238,6 +248,7 @@ void Program::run_timed(std::vector<double>& seconds) {
 
 void Program::copy_back() {
   for (const CopyBack& copy : plan_.copies) {
+    if (is_kept(copy.target)) await_copies(0);
     changes_ += is_kept(copy.target);
     int64_t bytes = num_bytes(plan_.graph.type(copy.value));
     Work work{.kind = Work::Kind::kCopyBack, .plan = &plan_, .index = int(&copy - plan_.copies.data()), .bytes = bytes};

@@ -44,6 +44,9 @@ class Program {
   void run(int64_t micro_batch = 0);
   /// Tells it of inputs and runs from now on; null: nobody. It must outlive what it is told of.
   void observe(WorkObserver* observer) { observer_ = observer; }
+  /// What a run changes of parameters and states that are kept (not is_scratch) comes after these copies of them, from
+  /// the next run on, which is the first that may be recorded. They must outlive the program's runs.
+  void change_after(HostCopies& copies) { copies_ = &copies; }
   /// After a run: what is asked for from now on comes after all its streams. To be called before another program
   /// touches what they may touch. (Session has no such plan yet, and refuses one.)
   void end_streams();
@@ -87,6 +90,7 @@ class Program {
   void* address(ValueId value) const;
   ValueId result(std::string_view name, int64_t bytes) const;
   void launch(Bound& bound);
+  void await_copies(int stream);
   void launch_all();
   void fork();
   void join();
@@ -105,6 +109,8 @@ class Program {
   std::vector<Bound> launches_;
   std::unique_ptr<StreamEvent> begin_;             // of a run, when there are several streams
   std::vector<std::unique_ptr<StreamEvent>> end_;  // of its part on each stream; the first's is null
+  HostCopies* copies_ = nullptr;                   // null: there are none
+  std::vector<bool> awaited_;                      // by stream: whether this run has come to what waits for them
   WorkObserver* observer_ = nullptr;
   bool record_;
   int64_t runs_ = 0;

@@ -12,12 +12,20 @@ struct Abandoned {};
 
 }  // namespace
 
-BackgroundSaver::BackgroundSaver(const TensorStore& store, Backend& backend)
-    : backend_(backend), copies_(backend.make_host_copies()), copy_(store, backend, *copies_), store_(store) {
-  if (store.ranks()) channel_ = store.ranks()->world().open_channel("saves");
+BackgroundSaver::BackgroundSaver(Session& session, Backend& backend)
+    : backend_(backend), copy_(session.store(), backend, session.copies()), store_(session.store()) {
+  if (store_.ranks()) channel_ = store_.ranks()->world().open_channel("saves");
 }
 
-BackgroundSaver::~BackgroundSaver() = default;
+// Copies that nobody writes any more come to an end before their memory goes.
+BackgroundSaver::~BackgroundSaver() {
+  try {
+    tasks_.wait();
+    copy_.wait();
+  } catch (const std::exception&) {
+    // The device is lost, and copies nothing.
+  }
+}
 
 // Nothing is thrown there: training waits for saves, then.
 void BackgroundSaver::reserve() {
@@ -36,26 +44,32 @@ std::string BackgroundSaver::lacks_memory() {
   return lack_;
 }
 
-bool BackgroundSaver::begin(const std::filesystem::path& out, const CheckpointState& state, const KeepRule& keep) {
+void BackgroundSaver::copy() {
   TOKAMAK_CHECK(!open_, "a save has begun already");
   begin_ = std::chrono::steady_clock::now();
+  tasks_.wait();  // there is memory
+  copy_.begin();
+  open_ = true;
+  ended_ = false;
+}
+
+bool BackgroundSaver::write(const std::filesystem::path& out, const CheckpointState& state, const KeepRule& keep) {
+  TOKAMAK_CHECK(open_, "nothing was copied");
+  open_ = false;
   CompleteSave complete =
       begin_save(out, state, store_, keep, [this](std::string_view mine) { return channel_->exchange(mine); });
   if (!complete) return false;
-  tasks_.wait();  // there is memory
-  copy_.begin();
-  copy_.wait();
   open_ = true;
-  ended_ = false;
-  tasks_.submit([this, complete = std::move(complete)] { write(complete); });
+  tasks_.submit([this, complete = std::move(complete)] { this->complete(complete); });
   return true;
 }
 
 // Nothing is thrown here: who asks for the end gets it.
-void BackgroundSaver::write(const CompleteSave& complete) {
+void BackgroundSaver::complete(const CompleteSave& complete) {
   std::exception_ptr error;
   std::string failure;
   try {
+    copy_.wait();
     complete(copy_.slices(), [this, read = copy_.reader()](const StateSlice& slice, int64_t at, int64_t count) {
       if (abandoned_) throw Abandoned();
       return read(slice, at, count);

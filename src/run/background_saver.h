@@ -1,10 +1,12 @@
-// Saves that are written while training goes on: the state is copied to host memory between two steps, and written from
-// there by a thread of its own. Tests: tests/mesh/background_save_test.cpp, tests/e2e/background_save_test.cpp.
+// Saves that are written while training goes on: the state is copied to host memory, on a GPU beside the next step, and
+// written from there by a thread of its own. Tests: tests/mesh/background_save_test.cpp,
+// tests/e2e/background_save_test.cpp.
 #pragma once
 
 #include "checkpoint/shared_save.h"
 #include "checkpoint/state_copy.h"
 #include "exec/task_queue.h"
+#include "run/session.h"
 
 #include <atomic>
 #include <optional>
@@ -14,8 +16,8 @@ namespace tokamak {
 /// All ranks of a run have one, and call begin() at the same time. Their threads speak through a channel of their own.
 class BackgroundSaver {
  public:
-  /// Of the store that is copied; it and the backend must outlive this.
-  BackgroundSaver(const TensorStore& store, Backend& backend);
+  /// Of the session whose state is copied; it and the backend must outlive this. Before its first step.
+  BackgroundSaver(Session& session, Backend& backend);
   /// Waits for what is being written.
   ~BackgroundSaver();
   BackgroundSaver(const BackgroundSaver&) = delete;
@@ -28,11 +30,13 @@ class BackgroundSaver {
   /// Waits for that. Empty: it is there; else why it is not, and nothing can be saved.
   std::string lacks_memory();
 
-  /// Copies the state and begins to write it; nothing is being written. False: ranks share no folders, and nothing is
-  /// saved.
-  bool begin(const std::filesystem::path& out, const CheckpointState& state, const KeepRule& keep);
+  /// Asks for a copy of the state after the steps that were submitted so far; the next may be submitted at once.
+  /// Nothing is being written.
+  void copy();
+  /// Begins to write what was copied, on all ranks. False: they share no folders, and nothing is saved.
+  bool write(const std::filesystem::path& out, const CheckpointState& state, const KeepRule& keep);
 
-  /// Whether a save has begun whose end nobody took.
+  /// Whether a state was copied whose save has no end yet that was taken.
   bool is_open() const { return open_; }
   /// Whether that has ended, well or not. For any thread.
   bool has_ended() const { return ended_; }
@@ -45,10 +49,9 @@ class BackgroundSaver {
   bool abandon();
 
  private:
-  void write(const CompleteSave& complete);
+  void complete(const CompleteSave& complete);
 
   Backend& backend_;
-  std::unique_ptr<HostCopies> copies_;
   StateCopy copy_;
   std::string lack_ = "it was not asked for";  // why there is no memory
   const TensorStore& store_;

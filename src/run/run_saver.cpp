@@ -26,7 +26,7 @@ RunSaver::RunSaver(StartedRun& start, int64_t saved, StepReporter& reporter, Run
 }
 
 int64_t RunSaver::save_in_background(int64_t free_bytes) {
-  auto made = std::make_unique<BackgroundSaver>(start_.session->store(), backend_);
+  auto made = std::make_unique<BackgroundSaver>(*start_.session, backend_);
   int64_t bytes = made->copy_bytes();
   bool fits = free_bytes == 0 || bytes <= free_bytes;
   if (any_of(ranks_, !fits)) {
@@ -54,17 +54,35 @@ void RunSaver::save(const RunProgress& done, bool is_extra, bool now) {
   settle();
   if (leads(ranks_)) start_.choices.save(start_.platform.tuning, backend_);
   events_.saving();
-  reporter_.saving();
-  CheckpointMarks marks = this->marks();
-  marks.is_extra = is_extra;
   const TrainConfig& train = start_.resolved.asked.train;
-  CheckpointState state = describe_progress(done, start_.resolved, *start_.data, marks);
-  bool in_background = !now && begin_in_background(state);
-  if (!in_background) save_checkpoint(train.out, state, start_.session->store(), keep_rule(train));
+  newest_ = {done, marks(), checkpoints_folder(train.out) / checkpoint_name(done.step), begin};
+  newest_.marks.is_extra = is_extra;
+  bool in_background = !now && begin_in_background();
+  if (!in_background) {
+    reporter_.saving();
+    save_checkpoint(train.out, state_of(newest_), start_.session->store(), keep_rule(train));
+  }
   saved_step_ = done.step;
   reporter_.saved(done.step);
-  newest_ = {done, checkpoints_folder(train.out) / checkpoint_name(done.step), seconds_since(begin)};
+  newest_.stall_seconds = seconds_since(begin);
   if (!in_background) ended(newest_.stall_seconds);
+}
+
+CheckpointState RunSaver::state_of(const Saved& saved) const {
+  return describe_progress(saved.done, start_.resolved, *start_.data, saved.marks);
+}
+
+// What takes the host's time, files and their syncs, is done when the device has a step to do.
+void RunSaver::write() {
+  if (!std::exchange(is_copied_, false)) return;
+  auto in = enter(progress_of(ranks_), RankPhase::kSave);
+  newest_.stall_seconds = seconds_since(newest_.begin);
+  saved_step_ = durable_step_;  // if that fails
+  reporter_.saving();
+  const TrainConfig& train = start_.resolved.asked.train;
+  if (!background_->write(train.out, state_of(newest_), keep_rule(train)))
+    refuse_save(newest_.done.step, "not all ranks see the run's folder any more");
+  saved_step_ = newest_.done.step;
 }
 
 // Whether all ranks have it: what the system said at the start may not hold any more, and of memory for copies from a
@@ -81,10 +99,14 @@ bool RunSaver::has_memory() {
   return false;
 }
 
-bool RunSaver::begin_in_background(const CheckpointState& state) {
+// The first is written at once: whether ranks share a folder is seen then, while the state still stands.
+bool RunSaver::begin_in_background() {
   if (!background_ || !has_memory()) return false;
+  background_->copy();
+  if (std::exchange(knows_folders_, true)) return is_copied_ = true;
   const TrainConfig& train = start_.resolved.asked.train;
-  if (background_->begin(train.out, state, keep_rule(train))) return true;
+  reporter_.saving();
+  if (background_->write(train.out, state_of(newest_), keep_rule(train))) return true;
   background_.reset();
   observer_.message("training waits for saves: not all ranks see the run's folder, so rank 0 writes all");
   return false;
@@ -104,7 +126,7 @@ void RunSaver::ended(double seconds) {
 }
 
 void RunSaver::look() {
-  if (is_open() && background_->has_ended() && background_->failure().empty()) settle();
+  if (is_open() && !is_copied_ && background_->has_ended() && background_->failure().empty()) settle();
   warn_of_archive();
 }
 
@@ -119,9 +141,13 @@ void RunSaver::finish_archive() {
 }
 
 void RunSaver::settle() {
+  write();
   if (!is_open()) return;
   auto in = enter(progress_of(ranks_), RankPhase::kSave);
-  ended(background_->take());
+  saved_step_ = durable_step_;  // if that has failed
+  double seconds = background_->take();
+  saved_step_ = newest_.done.step;
+  ended(seconds);
 }
 
 void RunSaver::settle_quietly() {
@@ -134,7 +160,8 @@ void RunSaver::settle_quietly() {
 
 void RunSaver::abandon() {
   if (!is_open()) return;
-  if (background_->abandon())
+  bool is_whole = background_->abandon() && !std::exchange(is_copied_, false);
+  if (is_whole)
     ended(newest_.stall_seconds);
   else
     saved_step_ = durable_step_;

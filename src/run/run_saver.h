@@ -26,8 +26,11 @@ class RunSaver {
   }
 
   /// The state after all steps so far, which have run and are recorded; once, when the save before has ended. It may
-  /// still be written on return. `is_extra`: as CheckpointState has it.
+  /// not even be written yet on return, but the next step may be submitted. `is_extra`: as CheckpointState has it.
   void save(const RunProgress& done, bool is_extra = false);
+  /// Begins to write what save() has left, when the next step runs, or where none is to come soon. All ranks call it at
+  /// the same time.
+  void write();
   /// The same, and it is on the disk on return.
   void save_now(const RunProgress& done, bool is_extra = false);
   /// Between two steps: tells of a save that has ended well meanwhile, and of what could not be archived.
@@ -64,13 +67,16 @@ class RunSaver {
   // A save that has begun.
   struct Saved {
     RunProgress done;
+    CheckpointMarks marks;
     std::filesystem::path path;
+    std::chrono::steady_clock::time_point begin;
     double stall_seconds = 0;
   };
 
   CheckpointMarks marks() const { return {reporter_.known_good(), best_}; }
   bool is_open() const { return background_ && background_->is_open(); }
-  bool begin_in_background(const CheckpointState& state);
+  bool begin_in_background();
+  CheckpointState state_of(const Saved& saved) const;
   bool has_memory();
   void save(const RunProgress& done, bool is_extra, bool now);
   void ended(double seconds);
@@ -83,7 +89,9 @@ class RunSaver {
   TrainObserver& observer_;
   const MeshRanks* ranks_;
   std::unique_ptr<BackgroundSaver> background_;  // null: training waits for saves
-  bool knows_memory_ = false;                    // that all ranks have it for background_
+  bool knows_memory_ = false;                    // that all ranks have it for background_,
+  bool knows_folders_ = false;                   // and see the run's folder
+  bool is_copied_ = false;                       // newest_, and nobody writes it yet
   std::unique_ptr<Archiver> archiver_;           // null: no archive, or another rank leads
   Saved newest_;
   int64_t saved_step_;    // or being saved

@@ -244,6 +244,14 @@ void Session::observe_else(WorkObserver* observer) {
   if (std::exchange(else_observer_, observer) != observer) observe(observer_);
 }
 
+HostCopies& Session::copies() {
+  if (!copies_) {
+    copies_ = backend_.make_host_copies();
+    runner_->change_after(*copies_);
+  }
+  return *copies_;
+}
+
 int64_t Session::changes() const {
   int64_t changes = 0;
   for (const auto& program : runner_->programs()) changes += program->changes();

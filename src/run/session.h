@@ -107,6 +107,10 @@ class Session {
   /// The same while nobody else observes.
   void observe_else(WorkObserver* observer);
 
+  /// For copies of parameters and states: those of a step's end are right though the next step has been submitted,
+  /// which changes nothing before they are done. To be asked for before the first step.
+  HostCopies& copies();
+
   /// See LossProgram::run.
   std::vector<double> evaluate(std::span<const Batch> batches);
 
@@ -131,6 +135,7 @@ class Session {
   int64_t settled_changes_ = 0;  // of the programs, after the last step that was done
   std::vector<ParameterInfo> parameters_;
   std::unique_ptr<TensorStore> store_;  // where it stays when the session is moved
+  std::unique_ptr<HostCopies> copies_;  // null: nobody has asked for them
   std::unique_ptr<StepRunner> runner_;
   std::unique_ptr<ParameterDigest> digest_;  // null: none is taken
   std::unique_ptr<SlotCheck> slot_check_;    // null: no step is checked

@@ -44,6 +44,10 @@ void StepRunner::observe(WorkObserver* observer) {
   transfers_.observe(observer);
 }
 
+void StepRunner::change_after(HostCopies& copies) {
+  for (const std::unique_ptr<Program>& program : programs_) program->change_after(copies);
+}
+
 void StepRunner::run_again(Program& program, const Again& again) {
   again.set_inputs(program, again.micro_batch);
   program.run(again.micro_batch);

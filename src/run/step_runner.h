@@ -38,6 +38,9 @@ class StepRunner {
   /// As Program::observe: of all that runs, transfers between stages as well.
   void observe(WorkObserver* observer);
 
+  /// As Program::change_after, of all programs.
+  void change_after(HostCopies& copies);
+
   /// What its programs take turns with, for others that do not run at the same time.
   const std::shared_ptr<Memory>& arena() const { return arena_; }
   int64_t arena_bytes() const { return arena_bytes_; }

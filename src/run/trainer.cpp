@@ -102,6 +102,7 @@ class Trainer {
     while (trains() && !stopped) {
       submit_step();
       if (done_.step == begun_ + 1) saver_->reserve();
+      saver_->write();
       if (!run_.compile.async) queue_.finish();
       if (needs_outcome())
         stopped = !synchronise();
@@ -275,6 +276,7 @@ class Trainer {
     else if (is_saved)
       saver_->save(done_);
     warn_of_kill(newest);
+    if (evaluates || asks_tasks() || due(train_.sample_every)) saver_->write();
     try {
       if (evaluates) {
         std::optional<double> loss = evaluate();

@@ -44,6 +44,12 @@ void step(Session& session, int64_t number) {
   session.run_step(batches, number, 1e-2);
 }
 
+bool begin(BackgroundSaver& saver, const fs::path& out, const CheckpointState& state, const KeepRule& keep) {
+  saver.copy();
+  EXPECT_TRUE(saver.is_open());
+  return saver.write(out, state, keep);
+}
+
 std::string text_of(const fs::path& file) {
   std::ifstream stream(file, std::ios::binary);
   return {std::istreambuf_iterator<char>(stream), {}};
@@ -57,7 +63,7 @@ TEST(BackgroundSave, IsOfTheStateWhenItBegan) {
     TemporaryFolder out;
     on_ranks(mesh, [&](Session& session, Backend& backend) {
       const TensorStore& store = session.store();
-      BackgroundSaver saver(store, backend);
+      BackgroundSaver saver(session, backend);
       saver.reserve();
       EXPECT_EQ(saver.lacks_memory(), "");
       for (int64_t number = 1; number <= 3; ++number) {
@@ -68,7 +74,7 @@ TEST(BackgroundSave, IsOfTheStateWhenItBegan) {
           gather_files(gathered, store);
         else
           join_saving(store);
-        EXPECT_TRUE(saver.begin(out.path(), {.step = number, .config_json = "{}"}, 5));
+        EXPECT_TRUE(begin(saver, out.path(), {.step = number, .config_json = "{}"}, 5));
         EXPECT_TRUE(saver.is_open());
         step(session, 10 + number);
         step(session, 20 + number);
@@ -91,12 +97,12 @@ TEST(BackgroundSave, IsOfTheStateWhenItBegan) {
 TEST(BackgroundSave, CopiesAreDividedAmongRanks) {
   int64_t alone = 0;
   on_ranks({.data = 1}, [&](Session& session, Backend& backend) {
-    alone = BackgroundSaver(session.store(), backend).copy_bytes();
+    alone = BackgroundSaver(session, backend).copy_bytes();
     EXPECT_GT(alone, 0);
   });
   std::atomic<int64_t> together = 0;
   on_ranks({.data = 2}, [&](Session& session, Backend& backend) {
-    int64_t mine = BackgroundSaver(session.store(), backend).copy_bytes();
+    int64_t mine = BackgroundSaver(session, backend).copy_bytes();
     together += mine;
     EXPECT_LT(mine, alone * 3 / 4);
   });
@@ -108,16 +114,16 @@ TEST(BackgroundSave, AnErrorIsToldToAllWhoTakeTheEnd) {
     TemporaryFolder out;
     on_ranks(mesh, [&](Session& session, Backend& backend) {
       TensorStore& store = session.store();
-      BackgroundSaver saver(store, backend);
+      BackgroundSaver saver(session, backend);
       saver.reserve();
       float infinite = std::numeric_limits<float>::infinity();
       if (store.is_here("h.1.attn.c_proj.weight")) store.write("h.1.attn.c_proj.weight", &infinite, sizeof infinite);
-      EXPECT_TRUE(saver.begin(out.path(), {.step = 1, .config_json = "{}"}, 5));
+      EXPECT_TRUE(begin(saver, out.path(), {.step = 1, .config_json = "{}"}, 5));
       expect_user_error([&] { saver.take(); }, {"step 1 could not be saved", "h.1.attn.c_proj.weight"});
       float zero = 0;
       if (store.is_here("h.1.attn.c_proj.weight")) store.write("h.1.attn.c_proj.weight", &zero, sizeof zero);
       EXPECT_EQ(saver.failure(), "");
-      EXPECT_TRUE(saver.begin(out.path(), {.step = 2, .config_json = "{}"}, 5));
+      EXPECT_TRUE(begin(saver, out.path(), {.step = 2, .config_json = "{}"}, 5));
       saver.take();
     });
     EXPECT_FALSE(fs::exists(out / "checkpoints/step_00000001"));
@@ -130,12 +136,12 @@ TEST(BackgroundSave, AnErrorIsToldToAllWhoTakeTheEnd) {
 TEST(BackgroundSave, IsGivenUpWhenARankIsLost) {
   TemporaryFolder out;
   auto body = [&](Session& session, Backend& backend) {
-    BackgroundSaver saver(session.store(), backend);
+    BackgroundSaver saver(session, backend);
     saver.reserve();
-    saver.begin(out.path(), {.step = 1, .config_json = "{}"}, 5);
+    begin(saver, out.path(), {.step = 1, .config_json = "{}"}, 5);
     EXPECT_NO_THROW(saver.take());
     try {
-      saver.begin(out.path(), {.step = 2, .config_json = "{}"}, 5);
+      begin(saver, out.path(), {.step = 2, .config_json = "{}"}, 5);
       session.store().ranks()->world().abort("a rank is lost");
     } catch (const CommunicationError&) {
       // The other rank was faster.

@@ -1,4 +1,5 @@
 // A second stream, over all rungs of the ladders: what its plans order, and that it changes no bit.
+#include "checkpoint/state_copy.h"
 #include "compile/step_compiler.h"
 #include "config/config.h"
 #include "ladder/rungs.h"
@@ -133,6 +134,48 @@ TEST_P(Streams, NoBitChanges) {
   }
   EXPECT_GT(beside, 100);  // else the test would show nothing
   EXPECT_GT(swaps, 100);
+}
+
+// How many tensors are not copied as they were when a step had ended, while the device does the next step.
+int wrong_copies(ShuffledDevice& device, const RunConfig& config, bool changes_wait) {
+  Session session = make_session(config, cpu_platform(), device);
+  session.initialise();
+  std::unique_ptr<HostCopies> other = device.make_host_copies();
+  StateCopy copy(session.store(), device, changes_wait ? session.copies() : *other);
+  EXPECT_TRUE(copy.reserve());
+  std::vector<StateFile> files = state_files(session.store());
+  std::vector<Batch> batches;
+  for (int64_t i = 0; i < session.micro_batches(); ++i) batches.push_back(random_batch(config, uint64_t(i)));
+  int wrong = 0;
+  for (int64_t step = 0; step < 4; ++step) {
+    session.run_step(batches, step, config.optimizer.lr);
+    std::map<std::string, std::vector<std::byte>> expected;
+    for (const StateSlice& slice : copy.slices()) {
+      const auto& [name, type] = files[slice.file].tensors[slice.tensor];
+      expected[name].resize(size_t(slice.count * dtype_bytes(type.dtype)));
+      session.store().read(name, expected[name].data(), int64_t(expected[name].size()));
+    }
+    copy.begin();
+    session.submit_step(batches, step, config.optimizer.lr).wait();
+    copy.wait();
+    ReadSlice read = copy.reader();
+    for (const StateSlice& slice : copy.slices())
+      wrong += !std::ranges::equal(read(slice, 0, slice.count), expected[files[slice.file].tensors[slice.tensor].name]);
+  }
+  return wrong;
+}
+
+TEST(CopiesBesideSteps, AreOfTheStateBeforeTheStep) {
+  int wrong_without = 0;
+  for (int64_t streams : {1, 2})
+    for (int64_t micro_batches : {1, 3}) {
+      RunConfig config = tiny(streams);
+      config.train.total_batch = micro_batches * config.train.batch * config.model.context;
+      ShuffledDevice device(uint32_t(streams)), other(uint32_t(streams));
+      EXPECT_EQ(wrong_copies(device, config, true), 0) << streams << " streams, " << micro_batches << " micro-batches";
+      wrong_without += wrong_copies(other, config, false);
+    }
+  EXPECT_GT(wrong_without, 0);  // else the test would show nothing
 }
 
 INSTANTIATE_TEST_SUITE_P(Ladders, Streams, ::testing::Bool(),

@@ -1,5 +1,6 @@
-// A device with three queues on the CPU, for one session. Whenever it has to go on, it takes from one or another at
-// random, as far as events allow: whatever order a GPU may choose, this comes by it sooner or later.
+// A device with three queues on the CPU and one of copies to the host, for one session. Whenever it has to go on, it
+// takes from one or another at random, as far as events allow: whatever order a GPU may choose, this comes by it sooner
+// or later.
 #pragma once
 
 #include "backend/cpu/cpu_backend.h"
@@ -23,6 +24,7 @@ class ShuffledDevice : public Backend {
     return std::make_unique<QueuedKernel>(*this, stream, cpu_->compile(graph, node));
   }
   std::unique_ptr<StreamEvent> make_event() override { return std::make_unique<QueuedEvent>(*this); }
+  std::unique_ptr<HostCopies> make_host_copies() override { return std::make_unique<QueuedCopies>(*this); }
 
   void copy_in(void* to, const void* from, int64_t bytes) override {
     auto* first = static_cast<const std::byte*>(from);
@@ -47,7 +49,7 @@ class ShuffledDevice : public Backend {
   bool may_reach = false;             // streams beyond the end of a run
 
  private:
-  static constexpr int kStreams = 3;
+  static constexpr int kStreams = 3, kCopies = kStreams, kQueues = kStreams + 1;
 
   struct Work {
     std::function<void()> run;
@@ -89,10 +91,31 @@ class ShuffledDevice : public Backend {
       device_.ask(
           stream, [] {}, [this, number = recorded_] { return done_ >= number; });
     }
+    bool is_done() const { return done_ == recorded_; }
 
    private:
     ShuffledDevice& device_;
     int recorded_ = 0, done_ = 0;
+  };
+
+  class QueuedCopies : public HostCopies {
+   public:
+    explicit QueuedCopies(ShuffledDevice& device) : device_(device), begin_(device), end_(device) {
+      QueuedCopies::end();
+    }
+    void begin() override { begin_.record(0), begin_.wait(kCopies); }
+    void copy(void* to, const void* from, int64_t bytes) override {
+      device_.ask(kCopies, [=, this] { device_.cpu_->copy(to, from, bytes); });
+    }
+    void end() override { end_.record(kCopies); }
+    void wait() override {
+      while (!end_.is_done()) device_.go_on();
+    }
+    void come_before(int stream) override { end_.wait(stream); }
+
+   private:
+    ShuffledDevice& device_;
+    QueuedEvent begin_, end_;
   };
 
   void ask(int stream, std::function<void()> run, std::function<bool()> ready = {}) {
@@ -105,11 +128,11 @@ class ShuffledDevice : public Backend {
 
   void go_on() {
     if (left_of_turn_-- == 0) {  // long and short turns
-      turn_ = std::uniform_int_distribution<int>(0, kStreams - 1)(random_);
+      turn_ = std::uniform_int_distribution<int>(0, kQueues - 1)(random_);
       left_of_turn_ = 1 << std::uniform_int_distribution<int>(0, 6)(random_);
     }
     int stream = turn_;
-    for (int i = 0; i < kStreams && !ready(stream); ++i) stream = (stream + 1) % kStreams;
+    for (int i = 0; i < kQueues && !ready(stream); ++i) stream = (stream + 1) % kQueues;
     if (!ready(stream)) throw std::logic_error("all streams wait");
     Work work = std::move(queues_[stream].front());
     queues_[stream].pop_front();
@@ -120,7 +143,7 @@ class ShuffledDevice : public Backend {
   }
 
   std::unique_ptr<Backend> cpu_ = cpu::make_backend();
-  std::deque<Work> queues_[kStreams];
+  std::deque<Work> queues_[kQueues];
   std::set<void*> workspaces_[kStreams];
   int asked_ = 0, turn_ = 0, left_of_turn_ = 0;
   std::mt19937 random_;

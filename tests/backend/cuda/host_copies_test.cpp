@@ -1,6 +1,4 @@
 // Copies to the host beside kernels: what they are of, and what waits for them.
-#include "backend/cuda/host_copies.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>

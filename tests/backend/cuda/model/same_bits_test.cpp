@@ -97,6 +97,30 @@ TEST_P(GpuResume, TenAndTenAreTwenty) {
   expect_same(read_run(folder / "straight", 20), read_run(folder / "broken", 20));
 }
 
+// Copies of some milliseconds, beside steps that take less.
+TEST(GpuSaves, BesideTheStepsAreThoseThatWait) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  TemporaryFolder folder;
+  make_tiny_data(folder.path());
+  auto run = [&](const char* out, bool in_background) {
+    RunConfig config = tiny_config(folder.path());
+    config.model.layers = 4;
+    config.model.heads = 8;
+    config.model.width = 512;
+    config.train.out = (folder / out).string();
+    config.train.steps = 12;
+    config.train.checkpoint_every = 2;
+    config.train.keep_checkpoints = 20;
+    config.train.background_saves = in_background;
+    QuietObserver quiet;
+    train(config, gpu_platform(), gpu_backend(), quiet, [] { return false; });
+  };
+  run("waits", false);
+  run("beside", true);
+  for (int64_t step = 2; step <= 12; step += 2)
+    expect_same(read_run(folder / "waits", step), read_run(folder / "beside", step));
+}
+
 INSTANTIATE_TEST_SUITE_P(Precisions, GpuResume, ::testing::Values(Precision::kFp32, Precision::kBf16, Precision::kFp16),
                          [](const auto& info) { return std::string(precision_name(info.param)); });
 
