@@ -104,9 +104,9 @@ TEST(GpuSaves, BesideTheStepsAreThoseThatWait) {
   make_tiny_data(folder.path());
   auto run = [&](const char* out, bool in_background) {
     RunConfig config = tiny_config(folder.path());
-    config.model.layers = 4;
-    config.model.heads = 8;
-    config.model.width = 512;
+    config.model.layers = 3;
+    config.model.heads = 6;
+    config.model.width = 384;
     config.train.out = (folder / out).string();
     config.train.steps = 12;
     config.train.checkpoint_every = 2;
