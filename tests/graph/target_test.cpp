@@ -62,7 +62,7 @@ TEST(Target, EveryMemberIsInTheTextAndNoOther) {
     other[end - 1] = '?';  // the last letter of a member's name
     expect_user_error([&] { parse_target(other); }, {"[target] expected a target as this program prints it"});
   }
-  EXPECT_EQ(members, 29);
+  EXPECT_EQ(members, 30);
   expect_user_error([&] { parse_target("{\"speed\":1," + text.substr(1)); }, {"[target]", "got 'speed' too"});
   for (std::string other : {std::string(), std::string("cpu"), std::string("[]"), text.substr(0, text.size() / 2)})
     expect_user_error([&] { parse_target(other); }, {"[target] expected"});
