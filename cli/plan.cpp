@@ -90,10 +90,8 @@ void require_possible(const PlanOptions& c) {
   const CompileConfig& compile = c.run.compile;
   if (is_said(c, "device") && c.run.device != "auto" && c.run.device != "cuda")
     user_error("[device] expected cuda, as plan is for the GPUs of --cluster, got {}; leave it out", c.run.device);
-  bool is_planned = compile.precision == Precision::kAuto || compile.precision == Precision::kBf16 ||
-                    compile.precision == Precision::kFp8;
-  if (is_said(c, "compile.precision") && !is_planned)
-    user_error("[compile.precision] expected bf16 or fp8, in which plan prices every layout, got {}; leave it out",
+  if (is_said(c, "compile.precision") && compile.precision != Precision::kAuto && compile.precision != Precision::kBf16)
+    user_error("[compile.precision] expected bf16, in which plan prices every layout, got {}; leave it out",
                precision_name(compile.precision));
   if (is_said(c, "compile.memory_budget_gib") && compile.memory_budget_gib > 0)
     user_error(
@@ -333,7 +331,7 @@ std::string calibrate_by(const std::string& folder, TrainingRequest& request) {
 TrainingRequest request_of(const PlanOptions& options, const RunConfig& run, std::string& calibrated) {
   TrainingRequest request;
   request.run = run;
-  if (request.run.compile.precision != Precision::kFp8) request.run.compile.precision = Precision::kBf16;
+  request.run.compile.precision = Precision::kBf16;
   if (cuda::is_built()) request.platform = [](const GpuConfig& gpu) { return cuda::nominal_platform(gpu); };
   request.cluster = find_cluster(options.cluster);
   if (!options.calibrate.empty()) calibrated = calibrate_by(options.calibrate, request);
