@@ -12,8 +12,9 @@
 namespace tokamak {
 namespace {
 
-// What is said of time and activations is a little more than is sure.
-constexpr double kSure = 0.985, kSureActivations = 0.9;
+// What is said of activations, of time where context ranks gather parameters, and of a rank's chunks is a little more
+// than is sure.
+constexpr double kSureGathered = 0.985, kSureActivations = 0.9, kSureChunks = 0.93;
 
 // Of a micro-batch's time.
 constexpr double kBackward = 2.0 / 3;
@@ -35,7 +36,8 @@ ParallelLayout unit_layout(const TrainingRequest& request, int64_t tensor, int64
   return layout;
 }
 
-// Blocks are divided so that the chunk that takes longest takes least; the last one has the ends, too.
+// Blocks are divided so that the chunk that takes longest takes least; the last one has the ends, too. Which chunks a
+// rank of an interleaved pipeline has together is not sure.
 double slowest_stage(const MeshConfig& mesh, int64_t layers, double block, double ends) {
   int64_t chunks = mesh.pipe * mesh.interleave;
   if (chunks == 1) return double(layers) * block + ends;
@@ -46,7 +48,9 @@ double slowest_stage(const MeshConfig& mesh, int64_t layers, double block, doubl
     least = std::max(longest, double(last) * block + ends);
     others = double(layers - last) / double(chunks - 1) * block;
   }
-  return std::max((double(layers) * block + ends) / double(mesh.pipe), least + double(mesh.interleave - 1) * others);
+  double together = least + double(mesh.interleave - 1) * others;
+  if (mesh.interleave > 1) together *= kSureChunks;
+  return std::max((double(layers) * block + ends) / double(mesh.pipe), together);
 }
 
 }  // namespace
@@ -161,7 +165,7 @@ std::optional<double> RoughCosts::seconds(const ParallelLayout& layout, const Ro
   // What is hidden takes a share of the device from kernels beside it.
   double hidden = std::min(sent, beside);
   seconds = std::max(seconds + platform_.target.link_units * hidden, seconds - beside + sent);
-  return kSure * (seconds + update);
+  return (mesh.context > 1 && mesh.zero == 3 ? kSureGathered : 1) * (seconds + update);
 }
 
 // Of gradients over data ranks: in f32 once, where they are added once, else in a low type in each micro-batch, and
