@@ -43,8 +43,10 @@ double flop_rate(const Graph& graph, const Node& node, const Target& target) {
   if (is_attention(node)) return attention_rate(target, causal_length(graph, node));
   if (node.op->autocast != Autocast::kLow) return target.pointwise_flops;
   double rate = product_rate(target, operand_format(graph, node, 0));
-  if (node.op == &op::classifier && node.inputs.size() > 4)  // of its three products, that of the logits
-    return 3 / (2 / rate + 1 / product_rate(target, operand_format(graph, node, 4)));
+  if (node.op == &op::classifier && node.inputs.size() > 4) {  // of its three products, that of the logits, or all
+    int own = node.inputs.size() > 8 ? 3 : 1;
+    return 3 / ((3 - own) / rate + own / product_rate(target, operand_format(graph, node, 4)));
+  }
   return node.op == &op::matmul ? std::min(rate, product_rate(target, operand_format(graph, node, 1))) : rate;
 }
 

@@ -8,6 +8,7 @@
 namespace tokamak {
 
 class Shares;
+class WholeGraph;
 
 class WayChooser {
  public:
@@ -26,7 +27,7 @@ class WayChooser {
   double cost_to_have(ValueId value, size_t axis, const Placement& to) const;
 
   /// Whole on every rank where nothing else is wanted.
-  const Placements& wanted(ValueId value) const;
+  Placements wanted(ValueId value) const;
 
  private:
   Way choose_along(const Node& node, const ShardingRule& rule, size_t axis, const std::vector<Way>& before) const;
@@ -40,7 +41,6 @@ class WayChooser {
   const WantedPlacements& wanted_;
   const Mesh& mesh_;
   bool ordered_;
-  Placements whole_placement_ = Placements(mesh_.axes.size());
 };
 
 }  // namespace tokamak

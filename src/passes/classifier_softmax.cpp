@@ -3,12 +3,14 @@
 #include "base/error.h"
 #include "graph/builder.h"
 #include "ops/cross_entropy.h"
+#include "ops/pointwise.h"
 #include "passes/form_groups.h"
 #include "passes/fuse.h"
 
 namespace tokamak {
 
-Graph classifier_softmax(int64_t rows, int64_t vocab, int64_t classes, DType dtype, const Softcap& softcap) {
+Graph classifier_softmax(int64_t rows, int64_t vocab, int64_t classes, DType dtype, const Softcap& softcap,
+                         bool narrow) {
   Graph graph("classifier_softmax");
   GraphBuilder g(graph);
   ValueId logits = g.input("logits", {dtype, {rows, vocab}}), targets = g.input("targets", {DType::kI32, {rows}});
@@ -17,7 +19,12 @@ Graph classifier_softmax(int64_t rows, int64_t vocab, int64_t classes, DType dty
   set_softcap(attrs, softcap);
   std::vector<ValueId> loss = g.add(op::cross_entropy, {logits, targets}, attrs);
   graph.add_result("losses", loss[0]);
-  graph.add_result("dlogits", g.add1(op::cross_entropy_grad, {logits, targets, loss[1], dloss}, attrs));
+  ValueId dlogits = g.add1(op::cross_entropy_grad, {logits, targets, loss[1], dloss}, attrs);
+  if (narrow) {
+    ValueId inverse = g.input("inverse", {DType::kF32, {}});
+    dlogits = cast(g, mul(g, cast(g, dlogits, DType::kF32), inverse), DType::kF8E5M2);
+  }
+  graph.add_result("dlogits", dlogits);
   form_groups(graph, {});
   fuse(graph, {});
   TOKAMAK_CHECK(graph.nodes().size() == 1, "the classifier's softmax became {} groups", graph.nodes().size());

@@ -107,11 +107,10 @@ class Float8Products {
 
   // The norm that makes a value, through views; null where it is something else.
   const Node* norm_of(ValueId value) const {
-    int maker = graph_.producer(value);
-    if (maker < 0) return nullptr;
-    const Node& node = graph_.nodes()[size_t(maker)];
-    if (node.op == &op::reshape) return norm_of(node.inputs[0]);
-    return is_norm(node) && node.outputs[0] == value ? &node : nullptr;
+    const Node* maker = maker_of(value);
+    if (!maker) return nullptr;
+    if (maker->op == &op::reshape) return norm_of(maker->inputs[0]);
+    return is_norm(*maker) && maker->outputs[0] == value ? maker : nullptr;
   }
 
   static bool is_product(const Node& node) { return node.op == &op::matmul || node.op == &op::classifier; }
@@ -181,9 +180,13 @@ class Float8Products {
       set_formats(attrs, {gradient ? NumberFormat::kF8E5M2 : NumberFormat::kF8E4M3, NumberFormat::kF8E4M3, DType::kF32,
                           DType::kBF16});
     } else {
-      inputs.insert(inputs.end(), {x.values, weight.values, x.scale, weight.scale});
+      Scale dlogits = scale_of(g, largest(g, inputs[3]), largest_float8(DType::kF8E5M2));
+      inputs.insert(inputs.end(), {x.values, weight.values, x.scale, weight.scale, transpose(g, weight.values, {1, 0}),
+                                   dlogits.scale, dlogits.inverse});
     }
-    rewriter_.replace(node.outputs, g.add(*node.op, inputs, attrs));
+    std::vector<ValueId> made = g.add(*node.op, inputs, attrs);
+    made.resize(node.outputs.size());  // nothing reads what the classifier has more
+    rewriter_.replace(node.outputs, made);
   }
 
   // The scale as which `bound` becomes `top`.

@@ -1,13 +1,15 @@
 // float8_products: with compile.precision=fp8, products of a weight get operands of eight bits, where the range of the
 // other operand is known and the price says that this pays with the casts that it causes: forward those of a norm's
-// result (e4m3), backward those of the residual stream's gradient (e5m2), as the norms' kernels leave it. All else
-// stays as autocast left it, weights' gradients among it: those read the bf16 operands.
+// result (e4m3), backward those of the residual stream's gradient (e5m2), as the norms' kernels leave it, and all three
+// of the classifier. All else stays as autocast left it, other weights' gradients among it: those read the bf16
+// operands.
 //
 // No state is needed, so that a step's bits depend on nothing but its parameters and its data:
 // - of a norm's result y = n * gain + bias, |n| is at most sqrt(width), so that no element of y is larger than
 //   sqrt(width) max|gain| + max|bias|. What is that large becomes 448, the largest e4m3; nothing ever overflows.
 // - the gradient of the residual stream is counted in that of a row's loss, 1 / number of counted tokens, which becomes
 //   256. This is no bound: what is more than 224 times as large becomes the largest e5m2, with its sign.
+// - of the logits' gradient no element is larger than that of their row's loss, which becomes the largest e5m2.
 // - of a weight the largest element is looked for in each step. A matrix is stored with its sums along rows, as the
 //   tensor cores want both operands.
 //
@@ -16,7 +18,7 @@
 //   %4 = matmul(%y, %w) : bf16    ->   %6 = transpose(cast(mul(%w, div(448, reduce_max(|%w|))))) : f8e4m3
 //                                      %4 = matmul(%5, %6, %scale_y, %scale_w) {trans_b, result="bf16"} : bf16
 //
-// The classifier takes such operands beside its own for the logits. Casts are one with the norms' kernels (fuse).
+// The classifier takes such operands beside its own. Casts are one with the norms' kernels (fuse).
 // Within rounding. Tests: tests/passes/float8_products_test.cpp
 #pragma once
 

@@ -80,7 +80,7 @@ constexpr Pass kPasses[] = {
     {"tf32", PassStage::kRewrite, Numerics::kTolerance, Effects::kKept, tf32_precision, autocast,
      "lets f32 matmuls and attention run in TF32, where the target has units for it"},
     {"float8_products", PassStage::kRewrite, Numerics::kTolerance, Effects::kKept, float8_precision, float8_products,
-     "e4m3 operands in forward products of what norms make, where that pays with its casts"},
+     "e4m3 and e5m2 operands in products of what norms make and in the classifier, where that pays with its casts"},
     {"gather_low", PassStage::kRewrite, Numerics::kExact, Effects::kKept, low_on_mesh, gather_low,
      "gathers parameters that are only read in bf16 or f16 in that type"},
     {"decompose_context", PassStage::kRewrite, Numerics::kTolerance, Effects::kKept, on_mesh, decompose_context,

@@ -7,13 +7,15 @@
 namespace tokamak {
 
 const std::vector<Placed>& Shares::of(ValueId value) const {
-  TOKAMAK_CHECK(has(value), "[shard] %{} is read before it is made", value);
-  return shares_[size_t(value)];
+  auto found = shares_.find(value);
+  TOKAMAK_CHECK(found != shares_.end() && !found->second.empty(), "[shard] %{} is read before it is made", value);
+  return found->second;
 }
 
 ValueId Shares::find(ValueId value, const Placements& at) const {
-  if (!has(value)) return kNoValue;
-  for (const Placed& share : shares_[size_t(value)])
+  auto found = shares_.find(value);
+  if (found == shares_.end()) return kNoValue;
+  for (const Placed& share : found->second)
     if (share.at == at) return share.value;
   return kNoValue;
 }

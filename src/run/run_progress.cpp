@@ -1,5 +1,6 @@
 #include "run/run_progress.h"
 
+#include "checkpoint/hugging_face_folder.h"
 #include "checkpoint/run_folder.h"
 #include "config/config.h"
 #include "config/json.h"
@@ -9,7 +10,7 @@ namespace tokamak {
 
 KeepRule keep_rule(const TrainConfig& train) { return {train.keep_checkpoints, train.keep_every}; }
 
-CheckpointState describe_progress(const RunProgress& progress, const ResolvedRun& run, const RunData& data, bool writes,
+CheckpointState describe_progress(const RunProgress& progress, const ResolvedRun& run, const RunData& data,
                                   const CheckpointMarks& marks) {
   data.verify_used();
   CheckpointState state{.step = progress.step,
@@ -20,13 +21,13 @@ CheckpointState describe_progress(const RunProgress& progress, const ResolvedRun
                         .best = marks.best,
                         .is_extra = marks.is_extra};
   data.describe(state, progress.samples);
-  if (writes) state.for_others = data.files_for_others();
+  state.for_others = hugging_face_files(run.asked.model, data.tokenizer());
   return state;
 }
 
 std::filesystem::path save_progress(const RunProgress& progress, const ResolvedRun& run, const TensorStore& store,
                                     const RunData& data, const CheckpointMarks& marks) {
-  return save_checkpoint(run.asked.train.out, describe_progress(progress, run, data, store.leads(), marks), store,
+  return save_checkpoint(run.asked.train.out, describe_progress(progress, run, data, marks), store,
                          keep_rule(run.asked.train));
 }
 

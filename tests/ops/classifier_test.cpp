@@ -69,6 +69,12 @@ TEST(Classifier, RefusesWrongShapesAndTargets) {
                  "of one float type");
   expect_refused({"", &op::classifier, {f32({4, 3}), f32({7, 3}), i32({4}, 0, 7), f32({})}, attrs(2, 7)},
                  "expected targets i32[4] and dloss f32[4], got i32[4] and f32[]");
+  std::vector<CaseInput> own = inputs(4, 3, 7, 0, 7);
+  own.insert(own.end(), {f32({4, 3}), f32({7, 3}), f32({}), f32({}), f32({7, 3}), f32({}), f32({})});
+  expect_refused({"", &op::classifier, own, attrs(2, 7)},
+                 "expected f32[7,3] transposed, a scale f32[] and its inverse");
+  own.resize(9);
+  expect_refused({"", &op::classifier, own, attrs(2, 7)}, "expected 4, 8 or 11 inputs, got 9");
   expect_refused({"", &op::classifier, inputs(4, 3, 7, 0, 7), attrs(2, 8)}, "expected 1 to 7 classes, got 8");
   expect_refused({"", &op::classifier, inputs(4, 3, 7, 0, 7), attrs(5, 7)}, "expected chunks of 1 to 4 rows, got 5");
   expect_user_error(

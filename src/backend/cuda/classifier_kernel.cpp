@@ -3,6 +3,7 @@
 // others.
 #include "backend/cuda/classifier_parts.h"
 #include "backend/cuda/kernels.h"
+#include "base/divide.h"
 #include "base/error.h"
 #include "passes/classifier_softmax.h"
 
@@ -11,12 +12,14 @@
 namespace tokamak::cuda {
 namespace {
 
+constexpr int64_t kPieceAlignment = 256;
+
 KernelPtr make_part(Context& context, const Graph& graph) {
   return make_matmul_kernel(context, graph, graph.nodes().back());
 }
 
-// The row group between the matmuls: (logits, targets, dloss) -> (losses, dlogits), whatever the order in which the
-// group has its operands.
+// The row group between the matmuls: (logits, targets, dloss) -> (losses, dlogits), for dlogits of eight bits with an
+// inverse scale more, whatever the order in which the group has its operands.
 class SoftmaxKernel : public Kernel {
  public:
   SoftmaxKernel(Context& context, const Graph& graph) : group_(make_group_kernel(context, graph, graph.nodes()[0])) {
@@ -46,7 +49,7 @@ class SoftmaxKernel : public Kernel {
 };
 
 Graph softmax_graph(const ClassifierSizes& s, int64_t rows) {
-  return classifier_softmax(rows, s.vocab, s.classes, s.dtype, s.softcap);
+  return classifier_softmax(rows, s.vocab, s.classes, s.dtype, s.softcap, s.has_narrow_gradient());
 }
 
 KernelPtr make_softmax(Context& context, const ClassifierSizes& s, int64_t rows) {
@@ -59,17 +62,26 @@ struct ChunkKernels {
     softmax = make_softmax(context, s, rows);  // compiled while the matmuls are chosen
     forward = make_part(context, classifier_logits(s, rows));
     dx = make_part(context, classifier_dx(s, rows));
+    if (s.has_narrow_gradient()) {
+      Graph part = classifier_turned_x(s, rows);
+      turned_x = make_transpose_kernel(context, part, part.nodes().back());
+    }
     if (has_first) first_dweight = make_part(context, classifier_dweight(s, rows, false));
     if (has_next) next_dweight = make_part(context, classifier_dweight(s, rows, true));
   }
   std::vector<Kernel*> all() const {
     std::vector<Kernel*> kernels;
-    for (const KernelPtr* kernel : {&forward, &softmax, &dx, &first_dweight, &next_dweight})
+    for (const KernelPtr* kernel : {&forward, &softmax, &dx, &turned_x, &first_dweight, &next_dweight})
       if (*kernel) kernels.push_back(kernel->get());
     return kernels;
   }
-  KernelPtr forward, softmax, dx, first_dweight, next_dweight;
+  KernelPtr forward, softmax, dx, turned_x, first_dweight, next_dweight;
 };
+
+// Of x transposed, before the scratch memory of the parts.
+int64_t turned_x_bytes(const ClassifierSizes& s) {
+  return s.has_narrow_gradient() ? round_up(s.chunk * s.width, kPieceAlignment) : 0;
+}
 
 class ClassifierKernel : public Kernel {
  public:
@@ -82,10 +94,11 @@ class ClassifierKernel : public Kernel {
   int64_t workspace_bytes() const override {
     int64_t bytes = 0;
     for (Kernel* kernel : kernels()) bytes = std::max(bytes, kernel->workspace_bytes());
-    return bytes;
+    return turned_x_bytes(s_) + bytes;
   }
   void use_workspace(void* memory) override {
-    for (Kernel* kernel : kernels()) kernel->use_workspace(memory);
+    turned_x_ = memory;
+    for (Kernel* kernel : kernels()) kernel->use_workspace(static_cast<char*>(memory) + turned_x_bytes(s_));
   }
 
   void run(std::span<const void* const> in, std::span<void* const> out) override {
@@ -108,15 +121,22 @@ class ClassifierKernel : public Kernel {
     const void *x = from(in[0], x_bytes), *weight = in[1], *targets = from(in[2], row * 4);
     const void* dloss = from(in[3], row * 4);
     void *losses = to(out[0], row * 4), *dx = to(out[1], x_bytes), *dweight = out[2], *logits = out[3];
-    if (s_.has_own_operands()) {
-      const void* own_x = from(in[4], row * s_.width * dtype_bytes(storage_of(s_.logits)));
+    const void* own_x = s_.has_own_operands() ? from(in[4], row * s_.width * dtype_bytes(storage_of(s_.logits))) : x;
+    if (s_.has_own_operands())
       run(*k.forward, {own_x, in[5], in[6], in[7]}, {logits});
-    } else {
+    else
       run(*k.forward, {x, weight}, {logits});
+    Kernel& dweight_kernel = row == 0 ? *k.first_dweight : *k.next_dweight;
+    if (s_.has_narrow_gradient()) {
+      run(*k.softmax, {logits, targets, dloss, in[10]}, {losses, out[4]});
+      run(*k.dx, {out[4], in[8], in[9], in[7]}, {dx});
+      run(*k.turned_x, {own_x}, {turned_x_});
+      run(dweight_kernel, {out[4], turned_x_, in[9], in[6], dweight}, {dweight});
+    } else {
+      run(*k.softmax, {logits, targets, dloss}, {losses, logits});
+      run(*k.dx, {logits, weight}, {dx});
+      run(dweight_kernel, {logits, x, dweight}, {dweight});
     }
-    run(*k.softmax, {logits, targets, dloss}, {losses, logits});
-    run(*k.dx, {logits, weight}, {dx});
-    row == 0 ? run(*k.first_dweight, {logits, x}, {dweight}) : run(*k.next_dweight, {logits, x, dweight}, {dweight});
   }
 
   static void run(Kernel& kernel, std::initializer_list<const void*> in, std::initializer_list<void*> out) {
@@ -126,6 +146,7 @@ class ClassifierKernel : public Kernel {
   ClassifierSizes s_;
   ChunkKernels chunk_;
   std::unique_ptr<ChunkKernels> rest_;  // of the last rows, when they are fewer
+  void* turned_x_ = nullptr;
 };
 
 }  // namespace
@@ -149,7 +170,7 @@ int64_t classifier_scratch(const DeviceInfo& info, const Graph& graph, const Nod
                               classifier_dweight(s, rows, false)})
       bytes = std::max(bytes, scratch_bytes(info, part, part.nodes().back()));
   }
-  return bytes;
+  return turned_x_bytes(s) + bytes;
 }
 
 }  // namespace tokamak::cuda

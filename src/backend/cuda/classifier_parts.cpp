@@ -5,25 +5,25 @@
 #include "ops/matmul.h"
 #include "ops/matmul_form.h"
 #include "ops/matmul_formats.h"
+#include "ops/movement.h"
 #include "ops/pointwise.h"
 
 namespace tokamak::cuda {
 namespace {
 
-// With a's rows as they lie.
-Graph product(const ClassifierSizes& s, const ValueType& a, const ValueType& b, bool trans_b) {
+// Of (m, k) and of (k, n) or, transposed, (n, k); of eight bits, scales of both follow these.
+Graph product(const MatmulFormats& formats, Shape a, Shape b, bool trans_b) {
   Graph graph("part");
   GraphBuilder g(graph);
   Attrs attrs{{"trans_a", false}, {"trans_b", trans_b}};
-  set_formats(attrs, uniform_formats(s.format));
-  ValueId left = g.input("a", a), right = g.input("b", b);
-  g.add1(op::matmul, {left, right}, attrs);
+  set_formats(attrs, formats);
+  std::vector<ValueId> inputs{g.input("a", {storage_of(formats.a), std::move(a)}),
+                              g.input("b", {storage_of(formats.b), std::move(b)})};
+  if (is_float8(formats.a))
+    for (const char* name : {"a_scale", "b_scale"}) inputs.push_back(g.input(name, {DType::kF32, {}}));
+  g.add1(op::matmul, std::move(inputs), attrs);
   return graph;
 }
-
-ValueType x_of(const ClassifierSizes& s, int64_t rows) { return {s.dtype, {rows, s.width}}; }
-ValueType weight_of(const ClassifierSizes& s) { return {s.dtype, {s.vocab, s.width}}; }
-ValueType logits_of(const ClassifierSizes& s, int64_t rows) { return {s.dtype, {rows, s.vocab}}; }
 
 }  // namespace
 
@@ -37,35 +37,42 @@ ClassifierSizes read_classifier(const Graph& graph, const Node& node) {
           x.dtype,
           operand_format(graph, node, 0),
           softcap_of(node.attrs),
-          operand_format(graph, node, node.inputs.size() > 4 ? 4 : 0)};
+          operand_format(graph, node, node.inputs.size() > 4 ? 4 : 0),
+          node.outputs.size() > 4 ? format_of(graph.dtype(node.outputs[4])) : operand_format(graph, node, 0)};
 }
 
 Graph classifier_logits(const ClassifierSizes& s, int64_t rows) {
-  if (!s.has_own_operands()) return product(s, x_of(s, rows), weight_of(s), true);
-  Graph graph("part");
-  GraphBuilder g(graph);
-  DType type = storage_of(s.logits);
-  Attrs attrs{{"trans_a", false}, {"trans_b", true}};
-  set_formats(attrs, {s.logits, s.logits, DType::kF32, s.dtype});
-  ValueId x = g.input("x", {type, {rows, s.width}}), weight = g.input("w", {type, {s.vocab, s.width}});
-  ValueId x_scale = g.input("x_scale", {DType::kF32, {}}), weight_scale = g.input("w_scale", {DType::kF32, {}});
-  g.add1(op::matmul, {x, weight, x_scale, weight_scale}, attrs);
-  return graph;
+  return product({s.logits, s.logits, DType::kF32, s.dtype}, {rows, s.width}, {s.vocab, s.width}, true);
 }
 
 Graph classifier_dx(const ClassifierSizes& s, int64_t rows) {
-  return product(s, logits_of(s, rows), weight_of(s), false);
+  Shape dlogits{rows, s.vocab};
+  if (!s.has_narrow_gradient()) return product(uniform_formats(s.format), dlogits, {s.vocab, s.width}, false);
+  return product({s.gradients, s.logits, DType::kF32, s.dtype}, dlogits, {s.width, s.vocab}, true);
+}
+
+Graph classifier_turned_x(const ClassifierSizes& s, int64_t rows) {
+  Graph graph("part");
+  GraphBuilder g(graph);
+  transpose(g, g.input("x", {storage_of(s.logits), {rows, s.width}}), {1, 0});
+  return graph;
 }
 
 Graph classifier_dweight(const ClassifierSizes& s, int64_t rows, bool adds) {
-  ValueType dlogits = logits_of(s, rows), x = x_of(s, rows), dweight{DType::kF32, {s.vocab, s.width}};
-  std::vector<ValueType> types{dlogits, x};
-  if (adds) types.push_back(dweight);
+  bool narrow = s.has_narrow_gradient();
   MatmulForm form;
   form.trans_a = true;
-  form.formats = uniform_formats(s.format);
+  form.trans_b = narrow;
+  form.formats = narrow ? MatmulFormats{s.gradients, s.logits, DType::kF32, DType::kF32} : uniform_formats(s.format);
   form.output = DType::kF32;
-  form.addend = adds ? 2 : -1;
+  ValueType x{storage_of(form.formats.b), narrow ? Shape{s.width, rows} : Shape{rows, s.width}};
+  std::vector<ValueType> types{{storage_of(form.formats.a), {rows, s.vocab}}, x};
+  if (narrow) {
+    types.resize(4, {DType::kF32, {}});
+    form.scale_a = 2, form.scale_b = 3;
+  }
+  form.addend = adds ? int(types.size()) : -1;
+  if (adds) types.push_back({DType::kF32, {s.vocab, s.width}});
   Graph graph("part");
   GraphBuilder g(graph);
   std::vector<ValueId> inputs;

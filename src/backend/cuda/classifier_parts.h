@@ -12,17 +12,22 @@ struct ClassifierSizes {
   DType dtype;          // of x, W and the logits
   NumberFormat format;  // of the products' operands
   Softcap softcap;
-  NumberFormat logits = format;  // of what the logits are computed from
+  NumberFormat logits = format;     // of what the logits are computed from
+  NumberFormat gradients = format;  // of dlogits
   bool has_own_operands() const { return logits != format; }
+  bool has_narrow_gradient() const { return gradients != format; }
 };
 
 ClassifierSizes read_classifier(const Graph& graph, const Node& node);
 
+/// x in eight bits transposed: (width, rows).
+Graph classifier_turned_x(const ClassifierSizes& sizes, int64_t rows);
 /// x W^T: (rows, vocab). Of operands of their own, scales of both follow these.
 Graph classifier_logits(const ClassifierSizes& sizes, int64_t rows);
-/// dlogits W: (rows, width).
+/// dlogits W: (rows, width). Of eight bits, W is transposed, and scales of both follow.
 Graph classifier_dx(const ClassifierSizes& sizes, int64_t rows);
-/// dlogits^T x in f32, (vocab, width): alone, or added to what stands in dW.
+/// dlogits^T x in f32, (vocab, width): alone, or added to what stands in dW. Of eight bits, x is transposed (width,
+/// rows), and scales of both follow.
 Graph classifier_dweight(const ClassifierSizes& sizes, int64_t rows, bool adds);
 
 }  // namespace tokamak::cuda

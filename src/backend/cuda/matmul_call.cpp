@@ -38,6 +38,10 @@ void set(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t attribut
   TOKAMAK_CUDA(cublasLtMatmulDescSetAttribute(operation, attribute, &value, sizeof value));
 }
 
+// Tensor cores keep some 14 bits of a sum of eight bits, so that what is 2^-13 of it is lost: of the gradient of a
+// row's logits all words but a few, which together weigh as much. Such sums are added up in f32 every some terms.
+bool is_exact(const MatmulProblem& p) { return p.a == NumberFormat::kF8E5M2; }
+
 // A stored row-major matrix of (rows, cols), which the library reads as its transpose.
 void make_layout(cublasLtMatrixLayout_t* layout, DType dtype, int64_t rows, int64_t cols, int64_t batch) {
   TOKAMAK_CUDA(cublasLtMatrixLayoutCreate(layout, data_type(dtype), uint64_t(cols), uint64_t(rows), cols));
@@ -107,7 +111,7 @@ void MatmulCall::describe_operation() {
     set(operation_, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.n);
     if (p.batch > 1) set(operation_, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE, p.m * p.n);
   }
-  if (p.scaled) set(operation_, CUBLASLT_MATMUL_DESC_FAST_ACCUM, int8_t(1));
+  if (p.scaled) set(operation_, CUBLASLT_MATMUL_DESC_FAST_ACCUM, int8_t(!is_exact(p)));
   // The search for algorithms does not read these addresses, only how they are aligned.
   void* aligned = reinterpret_cast<void*>(uintptr_t(kOperandAlignment));
   set_pointers({.bias = aligned, .aux = aligned, .scale_a = aligned, .scale_b = aligned});

@@ -1,4 +1,5 @@
 // matmul and fused_matmul: by an own kernel where there is one, else by cuBLASLt.
+#include "backend/cuda/gradient_matmul.h"
 #include "backend/cuda/hopper_matmul.h"
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/matmul_library.h"
@@ -45,14 +46,20 @@ bool is_own(const DeviceInfo& info, const MatmulNode& matmul) {
   return hopper_supports(matmul, {info.major, info.minor});
 }
 
+bool is_gradient(const DeviceInfo& info, const MatmulNode& matmul) {
+  return gradient_supports(matmul, {info.major, info.minor});
+}
+
 }  // namespace
 
-bool has_matmul(const DeviceInfo&, const Graph& graph, const Node& node) {
-  return has_library_formats(matmul_node(graph, node).problem);
+bool has_matmul(const DeviceInfo& info, const Graph& graph, const Node& node) {
+  MatmulNode matmul = matmul_node(graph, node);
+  return has_library_formats(matmul.problem) || is_gradient(info, matmul);
 }
 
 KernelPtr make_matmul_kernel(Context& context, const Graph& graph, const Node& node) {
   MatmulNode matmul = matmul_node(graph, node);
+  if (is_gradient(context.info, matmul)) return make_gradient_matmul(context, matmul);
   if (!has_library_formats(matmul.problem)) return make_reference_kernel(context, graph, node);
   if (thin_supports(matmul)) return make_thin_matmul(context, matmul, reads_weights_early(graph, node, matmul.form));
   if (is_own(context.info, matmul)) return make_hopper_matmul(context, matmul);
@@ -61,11 +68,13 @@ KernelPtr make_matmul_kernel(Context& context, const Graph& graph, const Node& n
 
 void compile_matmul_ahead(Context& context, const Graph& graph, const Node& node) {
   MatmulNode matmul = matmul_node(graph, node);
-  if (thin_supports(matmul) || is_own(context.info, matmul)) make_matmul_kernel(context, graph, node);
+  if (thin_supports(matmul) || is_own(context.info, matmul) || is_gradient(context.info, matmul))
+    make_matmul_kernel(context, graph, node);
 }
 
 int64_t matmul_scratch(const DeviceInfo& info, const Graph& graph, const Node& node) {
   MatmulNode matmul = matmul_node(graph, node);
+  if (is_gradient(info, matmul)) return gradient_scratch_bytes(matmul.problem, info.multiprocessors);
   if (thin_supports(matmul) || !has_library_formats(matmul.problem)) return 0;
   if (is_own(info, matmul)) return hopper_scratch_bytes(matmul);
   return expected_workspace_bytes(matmul.problem, info.multiprocessors);

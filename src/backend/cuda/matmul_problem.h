@@ -51,8 +51,8 @@ struct MatmulProblem {
 
 /// Whether the library knows the formats: operands in one of them, sums in f32, the output in their type or f32. Of
 /// eight bits both operands have a scale and their sums along rows, all sizes are multiples of 16, one of the operands
-/// is e4m3, and the output is bf16. Their sums have some 22 bits, as the tensor cores add them: what the library calls
-/// fast accumulation.
+/// is e4m3, and the output is bf16. Sums of e4m3 alone have the bits that the tensor cores keep, what the library calls
+/// fast accumulation; those of gradients (a is e5m2) are in f32.
 bool has_library_formats(const MatmulProblem& problem);
 
 /// A matmul as its node has it, and as the library is asked for it.

@@ -27,5 +27,14 @@ TEST(ClassifierParts, HaveTheFormatOfTheirNode) {
     }
 }
 
+TEST(ClassifierParts, OfEightBits) {
+  ClassifierSizes sizes{
+      64, 32, 128, 16, 128, DType::kBF16, NumberFormat::kBf16, {}, NumberFormat::kF8E4M3, NumberFormat::kF8E5M2};
+  EXPECT_EQ(key_of(classifier_logits(sizes, 16)), "f8e4m3>bf16 scaled 16x128x32 nt");
+  EXPECT_EQ(key_of(classifier_dx(sizes, 16)), "f8e5m2*f8e4m3>bf16 scaled 16x32x128 nt");
+  EXPECT_EQ(key_of(classifier_dweight(sizes, 16, false)), "f8e5m2*f8e4m3>f32 scaled 128x32x16 tt");
+  EXPECT_EQ(key_of(classifier_dweight(sizes, 16, true)), "f8e5m2*f8e4m3>f32 scaled 128x32x16 tt +c");
+}
+
 }  // namespace
 }  // namespace tokamak::cuda

@@ -3,10 +3,13 @@
 #include "backend/cuda/codegen/group_source.h"
 #include "backend/cuda/hopper_matmul.h"
 #include "graph/builder.h"
+#include "ops/classifier.h"
+#include "ops/generate.h"
 #include "ops/group.h"
 #include "ops/matmul.h"
 #include "ops/movement.h"
 #include "ops/pointwise.h"
+#include "passes/form_groups.h"
 #include "tests/backend/cuda/architectures.h"
 #include "tests/backend/cuda/gpu_harness.h"
 #include "tests/support/graph_text.h"
@@ -92,6 +95,17 @@ TEST(GpuFloat8Matmul, EqualsInterpreter) {
     }
 }
 
+// One term, and many that are each too small beside it for the sums that the tensor cores keep: together they are half
+// as much. So are the gradients of a row's logits, of the target and of all other words.
+TEST(GpuFloat8Matmul, SumsOfGradientsKeepWhatIsSmall) {
+  if (!has_hopper()) GTEST_SKIP() << kNoHopper;
+  Graph graph = graph_of(kPlain, {16, 16, 8192}, DType::kF8E5M2);
+  std::vector<HostTensor> arguments = random_arguments(graph);
+  for (int64_t i = 0; i < arguments[0].size(); ++i) arguments[0][i] = i % 8192 == 0 ? 1 : 0x1p-14;
+  for (double& v : arguments[1].data) v = 1;
+  expect_matches_interpreter(graph, arguments, kBf16Tolerance);
+}
+
 TEST(GpuFloat8Matmul, GivesTheSameBitsEveryTime) {
   if (!has_hopper()) GTEST_SKIP() << kNoHopper;
   for (const Form& form : {kPlain, kGelu}) {
@@ -116,6 +130,32 @@ TEST(GpuFloat8, CastsAreThoseOfTheHost) {
     graph.add_result("wide", cast(g, narrow, DType::kF32));
     std::vector<HostTensor> got = run_on_gpu(graph, {x}).results, want = interpret(graph, {x}).results;
     for (size_t r = 0; r < 2; ++r) EXPECT_EQ(got[r].data, want[r].data) << dtype_name(type) << " " << r;
+  }
+}
+
+// Operands of eight bits for the logits and for dx.
+Graph classifier_of(int64_t rows, int64_t width, int64_t vocab, int64_t chunk) {
+  Graph graph("g");
+  GraphBuilder g(graph);
+  ValueType scale{DType::kF32, {}};
+  std::vector<ValueId> in{g.input("x", {DType::kBF16, {rows, width}}), g.input("w", {DType::kBF16, {vocab, width}}),
+                          g.input("targets", {DType::kI32, {rows}}), g.input("dloss_positive", {DType::kF32, {rows}})};
+  in.push_back(cast(g, in[0], DType::kF8E4M3));
+  in.push_back(cast(g, in[1], DType::kF8E4M3));
+  in.insert(in.end(), {g.input("a_positive", scale), g.input("b_positive", scale), transpose(g, in[5], {1, 0}),
+                       constant(g, 0x1p-12), constant(g, 0x1p12)});
+  std::vector<ValueId> made = g.add(op::classifier, in, {{"chunk", chunk}, {"classes", vocab - 3}});
+  for (size_t i = 0; i < 3; ++i) graph.add_result("r" + std::to_string(i), made[i]);
+  return graph;
+}
+
+// One chunk, equal ones, and one with a rest.
+TEST(GpuFloat8, ClassifierEqualsInterpreter) {
+  if (!has_hopper()) GTEST_SKIP() << kNoHopper;
+  for (int64_t chunk : {96, 48, 64}) {
+    Graph graph = classifier_of(96, 64, 400, chunk);
+    form_groups(graph, {});
+    expect_matches_interpreter(graph, random_arguments(graph), kBf16Tolerance);
   }
 }
 
