@@ -46,13 +46,13 @@ void visit(FieldList& v, PrepareArguments& c) {
   v("vocab_bytes", o.vocab_bytes, "text to train it on, from the beginning of each file; 0: all", at_least(0));
   v("format", o.sources.format, "what the files are; auto: what their names say, or their content",
     one_of(format_choices()));
-  v("field", o.sources.text_field, "field of JSON objects, or dataset of an HDF5 file, that holds the text");
+  v("field", o.sources.text_field, "field of JSON objects, column of a table, or dataset of HDF5, that holds the text");
   v("chat", o.chat,
     "objects are conversations (messages, or prompt and completion), of which answers alone are learned, by this "
     "template: "
     "own (the tokenizer's), chatml, llama3; pairs: of prompt and completion alone; empty: their field is text",
     one_of({"", "own", "chatml", "llama3", "pairs"}));
-  v("skip_bad", o.skip_bad, "pass over lines of JSONL without such a field, or that are no objects, and count them");
+  v("skip_bad", o.skip_bad, "pass over lines of JSONL without such a field, or uneven rows of CSV, and count them");
   v("token_type", o.sources.token_type, "type of tokens in files that do not say", one_of({"uint16", "uint32"}));
   v("separator", o.sources.separator, "a marker such as <|endoftext|> between documents of one text file");
   v("members", o.sources.members, "which members of archives are documents, as patterns of their names");

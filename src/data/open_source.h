@@ -21,14 +21,15 @@ class SourceNotes;         // data/source_notes.h
 /// How to read what a name does not tell by its extension.
 struct SourceOptions {
   std::string format = "auto";        // one of source_formats(); auto: by the file's name, or its content
-  std::string text_field = "text";    // of JSON objects, and of a dataset in HDF5 ("" there: the only one)
+  std::string text_field = "text";    // of JSON objects, columns of tables, a dataset in HDF5 ("" there: the only one)
   std::string token_type = "uint16";  // of tokens in files that do not say: uint16 or uint32
   std::string separator;              // of text files: a marker such as <|endoftext|> between documents, see text.cpp
   std::vector<std::string> members = {"*.txt", "*.md", "*.json", "*.jsonl", "*.npy"};  // of archives
-  int64_t part_bytes = 8 << 20;                          // larger texts come in parts, see Document
-  int stdin_fd = 0;                                      // what "-" reads
-  std::function<bool()> stop = {};                       // asked while a pipe has nothing yet; true ends the waiting
-  std::shared_ptr<std::atomic<int64_t>> bad_lines = {};  // counts bad lines of JSONL, which are errors if it is null
+  int64_t part_bytes = 8 << 20;     // larger texts come in parts, see Document
+  int stdin_fd = 0;                 // what "-" reads
+  std::function<bool()> stop = {};  // asked while a pipe has nothing yet; true ends the waiting
+  std::shared_ptr<std::atomic<int64_t>> bad_lines =
+      {};  // counts bad lines of JSONL and CSV, which are errors if it is null
   std::shared_ptr<const ConversationReader> conversations =
       {};                                   // what reads objects of JSON; null: their field is text
   std::shared_ptr<SourceNotes> notes = {};  // hears what a user should know of the content; may be null
@@ -36,7 +37,7 @@ struct SourceOptions {
 
 /// A format by its name, as --format takes it.
 struct SourceFormatInfo {
-  std::string_view name;         // text, jsonl, webdataset, lmdb, hdf5, bin, raw, megatron, npy
+  std::string_view name;         // text, jsonl, csv, webdataset, lmdb, hdf5, bin, raw, megatron, npy
   std::string_view description;  // a line for --help
   std::string_view missing;      // empty if built in; else the package that brings what it needs
   bool documents = false;        // open_source() reads it

@@ -313,7 +313,7 @@ void Preparation::encode(PrepareShards& shards) {
   shards.finish();
   for (const std::string& total : options_.sources.notes->totals()) hooks_.note(total);
   if (int64_t bad = options_.skip_bad ? options_.sources.bad_lines->load() : 0; bad > 0)
-    hooks_.note(fmt::format("skipped {} bad line{} of JSONL", bad, bad == 1 ? "" : "s"));
+    hooks_.note(fmt::format("skipped {} bad line{} of JSONL or CSV", bad, bad == 1 ? "" : "s"));
   if (shards.tokens() == 0)
     user_error(
         "[prepare] expected text in the documents, got only empty ones; check the input, the name of the "

@@ -21,7 +21,7 @@ struct PrepareOptions {
   SourceOptions sources;
   std::string
       chat;  // objects of JSON are conversations (data/conversation.h): own, chatml, llama3 or pairs; empty: not
-  bool skip_bad = false;  // lines of JSONL that have no text are counted, and no errors
+  bool skip_bad = false;  // lines of JSONL that have no text, and uneven rows of CSV, are counted, and no errors
   std::filesystem::path out = "data";
   std::filesystem::path vocab;             // a tokenizer as load_tokenizer() takes it; empty: one is trained
   int64_t vocab_size = 4096;               // of the trained one

@@ -82,9 +82,10 @@ TEST_F(OpenSourceTest, WarnsOfOddText) {
     std::vector<std::string> notes = options.notes->take();
     return notes.empty() ? "" : notes[0];
   };
-  EXPECT_NE(warnings(write("a.csv", "a,b\n")).find("warning: " + (folder_ / "a.csv").string() + " is a table"),
+  std::string table = "a,b\n1,2\n3,4\n5,6\n7,8\n";
+  EXPECT_NE(warnings(write("table", table)).find("warning: " + (folder_ / "table").string() + " is a table"),
             std::string::npos);
-  EXPECT_EQ(warnings(write("a.csv", "a,b\n"), {.format = "text"}), "");
+  EXPECT_EQ(warnings(write("table", table), {.format = "text"}), "");
   EXPECT_EQ(warnings(write("a.jsonl", "[{}]\n")), "");
 }
 

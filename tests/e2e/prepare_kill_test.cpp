@@ -104,12 +104,12 @@ TEST_F(PrepareKillTest, SaysWhatItMadeOfItsInput) {
     write_file_quickly(folder_ / name, "text");
   }
   write_file_quickly(folder_ / "corpus/a.jsonl", "{\"text\": \"one one one one\"}\nbad\n{\"text\": \"two two\"}\n");
-  write_file_quickly(folder_ / "table.csv", "a,b\n1,2\n");
+  write_file_quickly(folder_ / "table", "a,b\n1,2\n3,4\n5,6\n7,8\n");
   ProgramResult result =
-      run_program(folder_.path(), {"prepare", "corpus", "table.csv", "--vocab=data", "--skip-bad", "--out=odd, name"});
+      run_program(folder_.path(), {"prepare", "corpus", "table", "--vocab=data", "--skip-bad", "--out=odd, name"});
   EXPECT_EQ(result.status, 0) << result.err;
   for (const char* piece : {"passed over 3 files", "2 .py", "1 without an ending", "'corpus/**/*.py'",
-                            "table.csv is a table", "skipped 1 bad line of JSONL"})
+                            "table is a table", "skipped 1 bad line of JSONL"})
     EXPECT_NE(result.err.find(piece), std::string::npos) << piece << " is not in " << result.err;
   EXPECT_NE(result.out.find("tokamak train --data.path='odd\\, name' --model.preset=small\n"), std::string::npos)
       << result.out;

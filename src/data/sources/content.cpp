@@ -65,7 +65,7 @@ constexpr Content kJsonArray = {
 constexpr Content kTable = {.form = Form::kDoubtful,
                             .what = "a table",
                             .taken = "text with all its columns",
-                            .advice = "write the column of text as JSONL to train on it alone"};
+                            .advice = "to train on one column alone, name it: --format=csv --field=COLUMN"};
 constexpr Content kNotUtf8 = {.form = Form::kDoubtful,
                               .what = "not UTF-8",
                               .taken = "bytes as they are",

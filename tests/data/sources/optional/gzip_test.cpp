@@ -36,7 +36,7 @@ TEST_F(GzipTest, LooksAtTheContentAsInPlainFiles) {
     EXPECT_EQ(format_of(path, {}).name, "jsonl") << name;
     EXPECT_EQ(read(path), (Documents{"1", "2"})) << name;
   }
-  for (auto [name, bytes, kind] : {std::tuple("a.csv.gz", "a b\n", "is a table"),
+  for (auto [name, bytes, kind] : {std::tuple("a", "a,b\n1,2\n3,4\n5,6\n7,8\n", "is a table"),
                                    {"a.gz", "na\xefve", "not UTF-8"},
                                    {"a.txt.gz", lines.c_str(), "is JSON lines, and is taken as text"},
                                    {"a.json.gz", "{\n}", "is JSON"}}) {
