@@ -369,7 +369,7 @@ void describe_best(TrainingPlan& plan) {
   const TrainingRequest& request = plan.request;
   const Estimate& best = plan.layouts[0].estimate;
   plan.cluster_changes = cluster_changes(request, plan.found);
-  plan.layout_changes = layout_changes(request, best);
+  plan.layout_changes = layout_changes(request, best, plan.found);
   plan.limit = limit_of(plan.cluster_changes, best);
   plan.advice = advise(request.run, best.layout, request.platform(request.cluster.gpu));
 }

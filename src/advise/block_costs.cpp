@@ -40,7 +40,7 @@ CompiledStep BlockCosts::compile(const FewBlocks& few, const Platform& platform)
   ParallelLayout layout = layout_;
   bool is_pipeline = layout.mesh.pipe > 1;
   layout.budget_gib = few.kinds > 0 ? few.budget_gib : 0;
-  if (few.sums_with_last) layout.mesh.reduce_gradients = *few.sums_with_last ? "last" : "update";
+  if (has_choice()) layout.mesh.reduce_gradients = "update";
   layout.micro_batches = is_pipeline || layout.micro_batches > 1 ? kMicroBatches : 1;
   if (is_pipeline) layout.mesh.pipe = kStages;
   layout.mesh.interleave = 1;
@@ -58,7 +58,17 @@ CompiledStep BlockCosts::compile(const FewBlocks& few, const Platform& platform)
   }
   FewBlocks key = few;
   key.kinds = 0;
-  return entry(begun_steps_, key).get([&] { return StepOfKinds(resolved, platform); }).compile(kinds);
+  key.sums_with_last.reset();
+  const StepOfKinds& begun = entry(begun_steps_, key).get([&] { return StepOfKinds(resolved, platform); });
+  if (!has_choice() || few.sums_with_last == false) return begun.compile(kinds);
+  FewBlocks without = few;
+  without.sums_with_last = false;
+  return begun.with_sums_in_last(step(without, platform), !few.sums_with_last);
+}
+
+// As it is kept.
+const CompiledStep& BlockCosts::step(const FewBlocks& few, const Platform& platform) {
+  return entry(steps_, few).get([&] { return only_plans(compile(few, platform)); });
 }
 
 size_t BlockCosts::place_of(const Target& target) {
@@ -68,13 +78,16 @@ size_t BlockCosts::place_of(const Target& target) {
   return place;
 }
 
+bool BlockCosts::has_choice() const {
+  const MeshConfig& mesh = layout_.mesh;
+  return mesh.reduce_gradients == "auto" && mesh.data > 1 && adds_gradients_once(mesh.zero) && mesh.pipe == 1 &&
+         layout_.micro_batches > 1;
+}
+
 // Where nothing is computed again a budget changes only where ranks add gradients up: with one, not beside the last
 // micro-batch.
 FewBlocks BlockCosts::known(FewBlocks few) const {
-  const MeshConfig& mesh = layout_.mesh;
-  bool has_choice = mesh.reduce_gradients == "auto" && mesh.data > 1 && adds_gradients_once(mesh.zero) &&
-                    mesh.pipe == 1 && layout_.micro_batches > 1;
-  if (!has_choice)
+  if (!has_choice())
     few.sums_with_last.reset();
   else if (few.budget_gib > 0)
     few.sums_with_last = false;
@@ -84,10 +97,7 @@ FewBlocks BlockCosts::known(FewBlocks few) const {
 
 const StageCost& BlockCosts::at(FewBlocks few, const Platform& platform) {
   few = known(few);
-  return entry(costs_, {place_of(platform.target), few}).get([&] {
-    auto compiled = [&] { return only_plans(compile(few, platform)); };
-    return stage_cost(entry(steps_, few).get(compiled), platform);
-  });
+  return entry(costs_, {place_of(platform.target), few}).get([&] { return stage_cost(step(few, platform), platform); });
 }
 
 }  // namespace tokamak

@@ -43,8 +43,11 @@ class BlockCosts {
   /// Of a step, or with a pipeline of one of its stages. UserError where the compiler refuses the layout. Any thread
   /// may ask.
   const StageCost& at(FewBlocks few, const Platform& platform);
+  /// Whether the compiler chooses where data ranks add gradients up.
+  bool has_choice() const;
 
  private:
+  const CompiledStep& step(const FewBlocks& few, const Platform& platform);
   CompiledStep compile(const FewBlocks& few, const Platform& platform);
   FewBlocks known(FewBlocks few) const;
   template <typename Key, typename T>

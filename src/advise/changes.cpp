@@ -12,12 +12,14 @@
 namespace tokamak {
 namespace {
 
-// Tokens/s, of the fastest layout or of one that is nearly as fast; 0 where nothing fits.
-double best_rate(TrainingRequest request) {
+// Tokens/s, of the fastest layout or of one that is nearly as fast, or what is known already where no other is faster;
+// 0 where nothing fits.
+double best_rate(TrainingRequest request, double known = 0) {
   request.wanted = 1;
-  request.rounds = 2;
+  request.rounds = 4;
+  if (known > 0) request.most = tokens_of_step(request) / known;
   std::vector<Estimate> found = search_layouts(request);
-  return found.empty() ? 0 : tokens_of_step(request) / found[0].time.total();
+  return std::max(known, found.empty() ? 0 : tokens_of_step(request) / found[0].time.total());
 }
 
 // The fastest of these layouts, with as much computed again as they need then.
@@ -26,7 +28,7 @@ double rate_of_these(const TrainingRequest& request, const std::vector<Estimate>
   for (size_t i = 0; i < std::min(layouts.size(), request.wanted); ++i) {
     ParallelLayout layout = layouts[i].layout;
     layout.budget_gib = 0;
-    Estimate one = estimate(request, layout);
+    Estimate one = estimate(request, layout, best > 0 ? tokens_of_step(request) / best : request.most);
     if (fits(one, request.cluster)) best = std::max(best, tokens_of_step(request) / one.time.total());
   }
   return best;
@@ -42,8 +44,13 @@ bool divides_alike(const ParallelLayout& layout, const std::vector<Estimate>& fo
                      });
 }
 
-Change change_of(const std::string& what, const TrainingRequest& changed, double rate) {
-  double other = best_rate(changed);
+// By what the request allows, which only some of those that were found are.
+Change change_of(const std::string& what, const TrainingRequest& changed, const std::vector<Estimate>& found,
+                 double rate) {
+  double known = 0;
+  for (const Estimate& one : found)
+    if (changed.allows(one.layout)) known = std::max(known, tokens_of_step(changed) / one.time.total());
+  double other = best_rate(changed, known);
   return {what, other > 0, other / rate - 1};
 }
 
@@ -59,7 +66,8 @@ constexpr std::pair<const char*, int64_t MeshConfig::*> kAxes[] = {
     {"pipe", &MeshConfig::pipe}, {"context", &MeshConfig::context}, {"tensor", &MeshConfig::tensor}};
 
 // Twice and half of each axis, with what data has then, and the best of all else.
-void add_axis_changes(const TrainingRequest& request, const Estimate& best, std::vector<Question>& questions) {
+void add_axis_changes(const TrainingRequest& request, const Estimate& best, const std::vector<Estimate>& found,
+                      std::vector<Question>& questions) {
   double rate = tokens_of_step(request) / best.time.total();
   for (auto [name, axis] : kAxes)
     for (int64_t size : {best.layout.mesh.*axis * 2, best.layout.mesh.*axis / 2}) {
@@ -71,7 +79,7 @@ void add_axis_changes(const TrainingRequest& request, const Estimate& best, std:
                            [&](auto one) { return layout.mesh.*one.second == wanted.*one.second; });
       };
       if (size > 0 && !allowed_layouts(changed).empty())
-        questions.push_back([=] { return change_of(fmt::format("{} {}", name, size), changed, rate); });
+        questions.push_back([=, &found] { return change_of(fmt::format("{} {}", name, size), changed, found, rate); });
     }
 }
 
@@ -88,7 +96,7 @@ void add_schedule_changes(const TrainingRequest& request, const Estimate& best, 
       return m.pipe == own.pipe && m.data == own.data && m.context == own.context && m.zero == own.zero;
     };
     if (!allowed_layouts(changed).empty())
-      questions.push_back([=] { return change_of("schedule " + choice.schedule, changed, rate); });
+      questions.push_back([=] { return change_of("schedule " + choice.schedule, changed, {}, rate); });
   }
 }
 
@@ -122,7 +130,7 @@ std::vector<Change> cluster_changes(const TrainingRequest& request, const std::v
       std::string what = std::string(factor > 1 ? "twice " : "half ") + knob.what;
       questions.push_back([=, &found, is_memory = knob.what == kMemory] {
         double other = rate_of_these(changed, found);
-        if (is_memory) other = std::max(other, best_rate(changed));
+        if (is_memory) other = best_rate(changed, other);
         return Change{what, other > 0, other / rate - 1};
       });
     }
@@ -144,7 +152,8 @@ std::vector<Change> cluster_changes(const TrainingRequest& request, const std::v
   return answer_all(questions);
 }
 
-std::vector<Change> layout_changes(const TrainingRequest& request, const Estimate& best) {
+std::vector<Change> layout_changes(const TrainingRequest& request, const Estimate& best,
+                                   const std::vector<Estimate>& found) {
   std::vector<Question> questions;
   const ParallelLayout& own = best.layout;
   auto try_layout = [&](std::string what, ParallelLayout layout) {
@@ -169,7 +178,7 @@ std::vector<Change> layout_changes(const TrainingRequest& request, const Estimat
     try_layout("ZeRO " + std::to_string(zero), layout);
   }
   if (own.mesh.pipe > 1) add_schedule_changes(request, best, questions);
-  add_axis_changes(request, best, questions);
+  add_axis_changes(request, best, found, questions);
   return answer_all(questions);
 }
 

@@ -20,7 +20,9 @@ std::vector<Change> cluster_changes(const TrainingRequest& request, const std::v
 
 /// The layout's own neighbours: half and twice the micro-batch, one more and one less of ZeRO's stages, of a pipeline
 /// the other schedules; and the best with half and twice the ranks of each other axis, which data gives or takes.
-std::vector<Change> layout_changes(const TrainingRequest& request, const Estimate& best);
+/// `found` are those of search_layouts, which some of the answers begin with.
+std::vector<Change> layout_changes(const TrainingRequest& request, const Estimate& best,
+                                   const std::vector<Estimate>& found);
 
 /// "limited by ...": of what twice as much would help most, and by how much each would.
 std::string limit_of(const std::vector<Change>& changes, const Estimate& best);

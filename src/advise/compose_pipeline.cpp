@@ -12,11 +12,13 @@
 namespace tokamak {
 namespace {
 
-// Messages of context ranks wait for those of other blocks.
+// Messages of context ranks, and sums over tensor ranks that no gather follows, wait for those of other blocks.
 struct Depths {
   int64_t few = 1, more = 2;
 };
-Depths depths_of(const MeshConfig& mesh) { return mesh.context > 1 ? Depths{4, 6} : Depths{}; }
+Depths depths_of(const MeshConfig& mesh) {
+  return mesh.context > 1 || (mesh.tensor > 1 && !mesh.sequence) ? Depths{4, 6} : Depths{};
+}
 
 class PipeComposer {
  public:

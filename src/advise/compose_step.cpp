@@ -27,23 +27,27 @@ class StepComposer {
       : c_(c), depths_(depths_of(c.layout.mesh, c.layers)), estimate_{c.layout, {}, {}} {}
 
   Estimate run() {
-    StageCost cost = at_depth(0, double(c_.layers)), ends = at_depth(0, 0);
+    StageCost cost, ends;
+    if (c_.blocks.has_choice()) cost = at_depth(0, double(c_.layers), false);
+    // With a budget ranks do not add gradients up beside the last micro-batch, which needs no less memory.
+    bool is_too_much = c_.blocks.has_choice() && cost.programs.at("micro_batch").arena > c_.available - cost.fixed();
+    if (!is_too_much) cost = at_depth(0, double(c_.layers)), ends = at_depth(0, 0);
     double budget = c_.available - cost.fixed();
     if (cost.intermediate() > budget && may_fit(cost, budget)) {
       estimate_.layout.budget_gib = budget_gib_of(budget);
       Recomputed some = least_recomputed(
           kFilled * budget, [&](int64_t kinds) { return at_depth(kinds, double(c_.layers)).intermediate(); }, c_.curve);
       cost = at(some, double(c_.layers)), ends = at(some, 0);
+    } else if (is_too_much) {
+      ends = at_depth(0, 0, false);
     }
     add(cost, ends);
     return estimate_;
   }
 
  private:
-  StageCost at_depth(int64_t kinds, double blocks) const {
-    auto few = [&](int64_t number) {
-      return FewBlocks{.blocks = number, .kinds = kinds, .budget_gib = estimate_.layout.budget_gib};
-    };
+  StageCost at_depth(int64_t kinds, double blocks, std::optional<bool> sums = {}) const {
+    auto few = [&](int64_t number) { return FewBlocks{number, 0, false, kinds, estimate_.layout.budget_gib, sums}; };
     auto of = [&](const FewBlocks& blocks) -> const StageCost& { return c_.blocks.at(blocks, c_.platform); };
     if (c_.layers <= depths_.more && blocks == double(c_.layers)) return of(few(c_.layers));
     FewBlocks less = few(depths_.few), more = few(depths_.more);

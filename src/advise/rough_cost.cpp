@@ -12,11 +12,9 @@
 namespace tokamak {
 namespace {
 
-// What is said of time and activations is a little more than is sure.
-constexpr double kSure = 0.985, kSureActivations = 0.9;
-
-// Gradients that context ranks scatter take less than the sums that a unit's ranks make.
-constexpr double kSureScattered = 0.9;
+// What is said of activations, of time where context ranks gather parameters, and of a rank's chunks is a little more
+// than is sure.
+constexpr double kSureGathered = 0.985, kSureActivations = 0.9, kSureChunks = 0.93;
 
 // Of a micro-batch's time.
 constexpr double kBackward = 2.0 / 3;
@@ -25,18 +23,21 @@ bool accumulates(const ParallelLayout& layout) { return layout.micro_batches > 1
 
 bool adds_once(const ParallelLayout& layout) { return adds_gradients_once(layout.mesh.zero) && accumulates(layout); }
 
-// Blocks alone: one that adds gradients up, so that the update is a program by itself.
-ParallelLayout unit_layout(const TrainingRequest& request, int64_t tensor, int64_t context, int64_t micro_batch) {
+// Blocks alone: one that adds gradients up, so that the update is a program by itself. Context ranks scatter gradients
+// and gather parameters as ZeRO 2 and 3 say.
+ParallelLayout unit_layout(const TrainingRequest& request, int64_t tensor, int64_t context, int64_t zero,
+                           int64_t micro_batch) {
   ParallelLayout layout{.mesh = request.run.mesh, .micro_batch = micro_batch, .micro_batches = 2};
   layout.mesh.data = layout.mesh.pipe = 1;
   layout.mesh.context = context;
   layout.mesh.tensor = tensor;
-  layout.mesh.zero = 0;
+  layout.mesh.zero = context > 1 && zero >= 2 ? zero : 0;
   layout.mesh.slots = 1;
   return layout;
 }
 
-// Blocks are divided so that the chunk that takes longest takes least; the last one has the ends, too.
+// Blocks are divided so that the chunk that takes longest takes least; the last one has the ends, too. Which chunks a
+// rank of an interleaved pipeline has together is not sure.
 double slowest_stage(const MeshConfig& mesh, int64_t layers, double block, double ends) {
   int64_t chunks = mesh.pipe * mesh.interleave;
   if (chunks == 1) return double(layers) * block + ends;
@@ -47,7 +48,9 @@ double slowest_stage(const MeshConfig& mesh, int64_t layers, double block, doubl
     least = std::max(longest, double(last) * block + ends);
     others = double(layers - last) / double(chunks - 1) * block;
   }
-  return std::max((double(layers) * block + ends) / double(mesh.pipe), least + double(mesh.interleave - 1) * others);
+  double together = least + double(mesh.interleave - 1) * others;
+  if (mesh.interleave > 1) together *= kSureChunks;
+  return std::max((double(layers) * block + ends) / double(mesh.pipe), together);
 }
 
 }  // namespace
@@ -73,17 +76,22 @@ RoughCosts::Unit RoughCosts::make_unit(ParallelLayout layout, int64_t kinds) {
           ends};
 }
 
-// As many tokens as a rank of the layout has, in whole sequences; of 0 context ranks in many, which take least each.
-RoughCosts::Alone RoughCosts::alone(const ParallelLayout& layout, int64_t context_ranks) const {
-  constexpr int64_t kMany = 64;
-  int64_t context = std::max<int64_t>(context_ranks, 1);
-  double sequences = double(layout.micro_batch * context) / double(layout.mesh.context);
-  int64_t whole = context_ranks == 0 ? kMany : std::max<int64_t>(int64_t(std::ceil(sequences)), 1);
-  return {unit_layout(request_, layout.mesh.tensor, context, whole), sequences / double(whole)};
+RoughBlocks RoughBlocks::closer_to(const ParallelLayout& layout) const {
+  if (context_ranks == layout.mesh.context) return {context_ranks, false};
+  return {std::min(2 * context_ranks, layout.mesh.context), true};
 }
 
-RoughCosts::Share RoughCosts::share_of(const ParallelLayout& layout, int64_t context_ranks) {
-  Alone unit = alone(layout, context_ranks);
+// As many tokens as a rank of the layout has, in whole sequences.
+RoughCosts::Alone RoughCosts::alone(const ParallelLayout& layout, const RoughBlocks& blocks) const {
+  constexpr int64_t kMany = 64;
+  int64_t ranks = blocks.context_ranks;
+  double sequences = double(layout.micro_batch * ranks) / double(layout.mesh.context);
+  int64_t whole = blocks.are_of_many ? kMany * ranks : std::max<int64_t>(int64_t(std::ceil(sequences)), 1);
+  return {unit_layout(request_, layout.mesh.tensor, ranks, layout.mesh.zero, whole), sequences / double(whole)};
+}
+
+RoughCosts::Share RoughCosts::share_of(const ParallelLayout& layout, const RoughBlocks& blocks) {
+  Alone unit = alone(layout, blocks);
   auto [at, is_new] = units_.try_emplace(block_key(unit.layout));
   if (is_new) at->second = make_unit(unit.layout, 0);
   return {at->second, unit.share};
@@ -92,7 +100,7 @@ RoughCosts::Share RoughCosts::share_of(const ParallelLayout& layout, int64_t con
 void RoughCosts::prepare(const std::vector<Asked>& asked) {
   std::map<BlockKey, ParallelLayout> missing;
   for (const Asked& one : asked) {
-    ParallelLayout unit = alone(*one.layout, one.context_ranks).layout;
+    ParallelLayout unit = alone(*one.layout, one.blocks).layout;
     if (!units_.contains(block_key(unit))) missing.try_emplace(block_key(unit), unit);
   }
   std::vector<std::pair<const ParallelLayout*, Unit*>> tasks;
@@ -110,7 +118,7 @@ const RecomputeCurve& RoughCosts::curve() {
     constexpr int64_t kKinds = 16, kSequences = 4;
     constexpr int kNoMore = 3;  // that change nothing: there are no more kinds
     int same = 0;
-    ParallelLayout layout = unit_layout(request_, 1, 1, kSequences);
+    ParallelLayout layout = unit_layout(request_, 1, 1, 0, kSequences);
     layout.mesh.data = 2, layout.mesh.zero = 1;  // as most of those that compute something again
     Unit whole = make_unit(layout, 0);
     std::vector<RecomputeCurve::Point> points = {{}};
@@ -127,17 +135,19 @@ const RecomputeCurve& RoughCosts::curve() {
   });
 }
 
-std::optional<double> RoughCosts::seconds(const ParallelLayout& layout, int64_t context_ranks) {
+std::optional<double> RoughCosts::seconds(const ParallelLayout& layout, const RoughBlocks& blocks) {
   const MeshConfig& mesh = layout.mesh;
   double room = usable_bytes(request_.cluster, mesh) - kept_bytes(layout);
   if (room <= 0) return {};
-  auto [of, share] = share_of(layout, context_ranks);
+  auto [of, share] = share_of(layout, blocks);
+  // Of these, memory and what is done once; with ZeRO 3 one block needs more memory than the next.
+  auto [first, first_share] = share_of(layout, {});
   double block = share * of.block.seconds, ends = share * of.ends.seconds;
   auto layers = double(request_.run.model.layers), stages = double(mesh.pipe), runs = double(layout.micro_batches);
   // The first stage has as many micro-batches in flight as there are stages.
   double in_flight = std::min(runs, stages) * layers / stages;
-  double activations = kSureActivations * share * in_flight * of.block.activations;
-  double left = std::max(room - std::max(0.0, share * of.ends.activations), 0.0) / activations;
+  double activations = kSureActivations * first_share * in_flight * first.block.activations;
+  double left = std::max(room - std::max(0.0, first_share * first.ends.activations), 0.0) / activations;
   std::optional<double> again = left >= 1 ? 0 : curve().time(left);
   // Operands of weights' gradients that wait stay, whatever is computed again.
   if (!again || (*again > 0 && mesh.pipe > 1 && mesh.schedule == "zero_bubble")) return {};
@@ -146,17 +156,16 @@ std::optional<double> RoughCosts::seconds(const ParallelLayout& layout, int64_t 
   // The way of the first micro-batch to the last stage, which is a third of its work, and back; zero_bubble fills that.
   double way = (stages - 1) / stages * whole / double(mesh.interleave);
   double seconds = runs * slowest + (mesh.schedule == "zero_bubble" ? way / 3 : way);
-  double update = (layers * of.block.update + of.ends.update) / stages;
+  double update = (layers * first.block.update + first.ends.update) / stages;
   if (mesh.zero >= 1) update /= double(mesh.data * mesh.context);
-  double sent = sent_seconds(layout, of);
-  if (mesh.context > 1 && mesh.zero >= 2) seconds *= kSureScattered;
+  double sent = sent_seconds(layout, first);
   // Beside what gradients are sent: the backward pass of the last micro-batch where that is done once, of none in a
   // pipeline, else all.
   double beside = !adds_once(layout) ? seconds : mesh.pipe > 1 ? 0 : kBackward / runs * seconds;
   // What is hidden takes a share of the device from kernels beside it.
   double hidden = std::min(sent, beside);
   seconds = std::max(seconds + platform_.target.link_units * hidden, seconds - beside + sent);
-  return kSure * (seconds + update);
+  return (mesh.context > 1 && mesh.zero == 3 ? kSureGathered : 1) * (seconds + update);
 }
 
 // Of gradients over data ranks: in f32 once, where they are added once, else in a low type in each micro-batch, and
@@ -175,7 +184,7 @@ double RoughCosts::sent_seconds(const ParallelLayout& layout, const Unit& unit) 
 
 double RoughCosts::kept_bytes(const ParallelLayout& layout) {
   const MeshConfig& mesh = layout.mesh;
-  const Unit& of = share_of(layout, 0).unit;
+  const Unit& of = share_of(layout, {}).unit;
   MemoryByKind kept = double(request_.run.model.layers) * of.block.kept;
   kept += of.ends.kept;
   kept = 1 / double(mesh.pipe) * kept;

@@ -8,18 +8,31 @@
 
 namespace tokamak {
 
+/// By which blocks a layout is known: they take no more for a token than its own do, which are over as many context
+/// ranks and of as many sequences.
+struct RoughBlocks {
+  int64_t context_ranks = 1;
+  bool are_of_many = true;  // sequences, which take least each
+
+  bool are_those_of(const ParallelLayout& layout) const { return !are_of_many && context_ranks == layout.mesh.context; }
+  /// More like its own: over more context ranks, and last of as many sequences.
+  RoughBlocks closer_to(const ParallelLayout& layout) const;
+};
+
 class RoughCosts {
  public:
   /// Both outlive it.
   RoughCosts(const TrainingRequest& request, const Platform& platform) : request_(request), platform_(platform) {}
 
-  /// Seconds of a step; none where its memory cannot be enough, whatever is computed again. By blocks over as many
-  /// context ranks as are said, or fewer, which take no more for a token; 0: of many sequences on one.
-  std::optional<double> seconds(const ParallelLayout& layout, int64_t context_ranks);
+  /// Seconds of a step; none where its memory cannot be enough, whatever is computed again.
+  std::optional<double> seconds(const ParallelLayout& layout, const RoughBlocks& blocks);
+  std::optional<double> seconds(const ParallelLayout& layout) {
+    return seconds(layout, {.context_ranks = layout.mesh.context, .are_of_many = false});
+  }
   /// What will be asked of seconds().
   struct Asked {
     const ParallelLayout* layout = nullptr;
-    int64_t context_ranks = 0;
+    RoughBlocks blocks = {};
   };
   /// Compiles what that takes and the curve, side by side.
   void prepare(const std::vector<Asked>& asked);
@@ -43,12 +56,12 @@ class RoughCosts {
     ParallelLayout layout;
     double share = 1;  // of its tokens, what a rank of the layout has
   };
-  Alone alone(const ParallelLayout& layout, int64_t context_ranks) const;
+  Alone alone(const ParallelLayout& layout, const RoughBlocks& blocks) const;
   struct Share {
     const Unit& unit;
     double share = 1;
   };
-  Share share_of(const ParallelLayout& layout, int64_t context_ranks);
+  Share share_of(const ParallelLayout& layout, const RoughBlocks& blocks);
   double sent_seconds(const ParallelLayout& layout, const Unit& unit) const;
 
   const TrainingRequest& request_;

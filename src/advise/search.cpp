@@ -31,12 +31,9 @@ class Search {
 
   std::vector<Estimate> run() {
     std::vector<RoughCosts::Asked> asked;
-    for (const ParallelLayout& layout : layouts_) {
-      asked.push_back({&layout, 0});
-      if (layout.mesh.context == 1) asked.push_back({&layout, 1});
-    }
+    for (const ParallelLayout& layout : layouts_) asked.push_back({&layout});
     rough_.prepare(asked);
-    for (size_t place = 0; place < layouts_.size(); ++place) add({place}, 0);
+    for (size_t place = 0; place < layouts_.size(); ++place) add({place});
     for (int round = 0; !queue_.empty() && queue_.top().least <= most() && !is_enough(round); ++round) look_at_next();
     std::vector<Estimate> list;
     for (auto& [key, one] : best_) list.push_back(std::move(one.first));
@@ -47,54 +44,55 @@ class Search {
 
  private:
   struct Candidate {
-    size_t place = 0;           // among all that are allowed
-    int64_t context_ranks = 0;  // of the blocks by which it is known (advise/rough_cost.h)
-    bool is_known = false;      // as well as without estimating it
-    double least = 0;           // seconds: it takes no less
+    size_t place = 0;  // among all that are allowed
+    RoughBlocks blocks = {};
+    double least = 0;  // seconds: it takes no less
     bool operator<(const Candidate& other) const { return std::tie(other.least, other.place) < std::tie(least, place); }
   };
 
-  // Whoever was known by fewer context ranks took no more then.
-  void add(Candidate candidate, double least) {
-    const ParallelLayout& layout = layouts_[candidate.place];
-    candidate.is_known = candidate.context_ranks == layout.mesh.context;
-    std::optional<double> seconds = rough_.seconds(layout, candidate.context_ranks);
+  // It took no more by blocks that are less like its own.
+  void add(Candidate candidate) {
+    std::optional<double> seconds = rough_.seconds(layouts_[candidate.place], candidate.blocks);
     if (!seconds) return;
-    candidate.least = std::max(*seconds, least);
+    candidate.least = std::max(*seconds, candidate.least);
     queue_.push(candidate);
   }
+  // As well as without estimating it.
+  bool is_known(const Candidate& candidate) const { return candidate.blocks.are_those_of(layouts_[candidate.place]); }
 
   bool is_enough(int rounds) const { return request_.rounds > 0 && rounds >= request_.rounds && !best_.empty(); }
 
-  // What takes longer than the last of the wanted meshes is of no use.
+  // What takes longer than the last of the wanted meshes is of no use, nor what takes more than was said.
   double most() const {
-    if (best_.size() < request_.wanted) return kNever;
+    if (best_.size() < request_.wanted) return request_.most;
     std::vector<double> seconds;
     for (const auto& [key, one] : best_) seconds.push_back(one.first.time.total());
     std::nth_element(seconds.begin(), seconds.begin() + int64_t(request_.wanted) - 1, seconds.end());
-    return seconds[request_.wanted - 1];
+    return std::min(seconds[request_.wanted - 1], request_.most);
   }
 
   // What was told roughly of micro-batches of one mesh is off by nearly the same, but for what each of them sends.
   bool is_slower_in_mesh(const Candidate& candidate) const {
-    constexpr double kAlike = 0.995;
+    constexpr double kAlike = 0.995, kAlikeThatSend = 0.99;
     MeshKey key = mesh_key(layouts_[candidate.place]);
-    auto at = best_.find(key);
-    if (at == best_.end()) return false;
-    bool is_alike = layouts_[candidate.place].mesh.zero <= 1;
-    return candidate.least * (is_alike ? std::max(1.0, kAlike * ratio_.at(key)) : 1) > at->second.first.time.total();
+    auto best = best_.find(key);
+    if (best == best_.end()) return false;
+    double alike = layouts_[candidate.place].mesh.zero <= 1 ? kAlike : kAlikeThatSend;
+    auto ratio = ratio_.find(key);
+    double factor = ratio == ratio_.end() ? 1 : std::max(1.0, alike * ratio->second);
+    return factor * candidate.least > best->second.first.time.total();
   }
 
   // Those of a few groups of blocks at a time, which are compiled side by side.
   void look_at_next() {
-    constexpr size_t kAtOnce = 4;
+    constexpr size_t kAtOnce = 2;
     std::map<BlockKey, std::vector<size_t>> groups;  // places
     double limit = most();
     while (!queue_.empty() && queue_.top().least <= limit) {
       Candidate next = queue_.top();
       const ParallelLayout& layout = layouts_[next.place];
       BlockKey key = block_key(layout);
-      if (!next.is_known) {
+      if (!is_known(next)) {
         know_better(limit);
         continue;
       }
@@ -105,20 +103,21 @@ class Search {
     estimate_all(groups, limit);
   }
 
-  // Some of those that come next, by twice as many context ranks; what that takes is compiled side by side.
+  // Some of those that come next, by blocks more like their own, which are compiled side by side.
   void know_better(double limit) {
     constexpr size_t kAtOnce = 8;
     std::vector<Candidate> some;
     std::vector<RoughCosts::Asked> asked;
-    while (some.size() < kAtOnce && !queue_.empty() && !queue_.top().is_known && queue_.top().least <= limit) {
+    while (some.size() < kAtOnce && !queue_.empty() && !is_known(queue_.top()) && queue_.top().least <= limit) {
       Candidate next = queue_.top();
       queue_.pop();
-      next.context_ranks = std::max<int64_t>(2 * next.context_ranks, 1);
+      const ParallelLayout& layout = layouts_[next.place];
+      next.blocks = next.blocks.closer_to(layout);
       some.push_back(next);
-      asked.push_back({&layouts_[next.place], next.context_ranks});
+      asked.push_back({&layout, next.blocks});
     }
     rough_.prepare(asked);
-    for (const Candidate& one : some) add(one, one.least);
+    for (const Candidate& one : some) add(one);
   }
 
   // What a layout may take, with a limit for all: no more than another one of its mesh.
@@ -157,9 +156,11 @@ class Search {
   }
 
   void keep(const Estimate& one, size_t place) {
-    double ratio = one.time.total() / rough_.seconds(layouts_[place], one.layout.mesh.context).value_or(kNever);
-    double& least = ratio_.try_emplace(mesh_key(one.layout), ratio).first->second;
-    least = std::min(least, ratio);
+    if (one.layout.budget_gib == 0) {  // little is known roughly of what is computed again
+      double ratio = one.time.total() / rough_.seconds(layouts_[place]).value_or(kNever);
+      double& least = ratio_.try_emplace(mesh_key(one.layout), ratio).first->second;
+      least = std::min(least, ratio);
+    }
     auto [at, is_new] = best_.try_emplace(mesh_key(one.layout), one, place);
     if (is_new) return;
     auto order = [](const Estimate& estimate, size_t at) { return std::tuple(estimate.time.total(), at); };
@@ -188,10 +189,10 @@ bool fits(const Estimate& estimate, const ClusterConfig& cluster) {
   return estimate.memory.total() <= usable_bytes(cluster, estimate.layout.mesh);
 }
 
-Estimate estimate(const TrainingRequest& request, const ParallelLayout& layout) {
+Estimate estimate(const TrainingRequest& request, const ParallelLayout& layout, double most) {
   Platform platform = request.platform(request.cluster.gpu);
   BlockCosts& blocks = request.library->of(request.run, layout);
-  return estimate(request.run, layout, request.cluster, platform, blocks, RoughCosts(request, platform).curve());
+  return estimate(request.run, layout, request.cluster, platform, blocks, RoughCosts(request, platform).curve(), most);
 }
 
 std::vector<Estimate> search_layouts(const TrainingRequest& request) { return Search(request).run(); }

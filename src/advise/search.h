@@ -21,7 +21,8 @@ std::vector<ParallelLayout> allowed_layouts(const TrainingRequest& request);
 
 bool fits(const Estimate& estimate, const ClusterConfig& cluster);
 
-/// Of one layout, with the request's blocks.
-Estimate estimate(const TrainingRequest& request, const ParallelLayout& layout);
+/// Of one layout, with the request's blocks; `most` as in advise/estimate.h.
+Estimate estimate(const TrainingRequest& request, const ParallelLayout& layout,
+                  double most = std::numeric_limits<double>::infinity());
 
 }  // namespace tokamak

@@ -7,6 +7,7 @@
 #include "config/cluster_config.h"
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 
@@ -46,6 +47,7 @@ struct TrainingRequest {
   /// Of groups of blocks that are compiled, after which a search ends that has found something; 0: when it is sure of
   /// the fastest.
   int rounds = 0;
+  double most = std::numeric_limits<double>::infinity();  // seconds of a step: what takes longer is not looked for
   /// What copies of a request share: they may change rates, numbers of GPUs and what is allowed, but not the run.
   std::shared_ptr<BlockLibrary> library = std::make_shared<BlockLibrary>();
 };

@@ -101,7 +101,7 @@ FileDescriptor listen_on(const std::string& host, int port) {
   ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);  // ports of runs that have just ended
   if (!socket.is_open() || ::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), found->ai_addrlen) != 0 ||
       ::listen(socket.get(), SOMAXCONN) != 0)
-    user_error("[rendezvous] rank 0 cannot listen on port {} of {}: {}; set MASTER_PORT to one that is free", port,
+    user_error("[rendezvous] rank 0 cannot listen on port {} of {}: {}; set TOKAMAK_PORT to one that is free", port,
                host, std::strerror(errno));
   return socket;
 }

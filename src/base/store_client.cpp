@@ -62,7 +62,8 @@ bool StoreClient::join() {
   if (!hello) return false;
   if (hello->size() != 2 || (*hello)[0] != kStoreProtocol)
     user_error(
-        "[rendezvous] expected rank 0 of this version of Tokamak on port {} of {}, got something else; set MASTER_PORT "
+        "[rendezvous] expected rank 0 of this version of Tokamak on port {} of {}, got something else; set "
+        "TOKAMAK_PORT "
         "to a port that is free",
         options_.port, options_.host);
   std::string nonce = random_nonce(), rank = std::to_string(options_.rank), world = std::to_string(options_.world);

@@ -254,7 +254,7 @@ class StoreServer::Service {
       return refuse(id,
                     "[rendezvous] expected the token of the run that is served there, got another; start its ranks "
                     "with the same options, output folder, WORLD_SIZE and TOKAMAK_TOKEN, or if this is another run, "
-                    "set MASTER_PORT to a port that is free");
+                    "set TOKAMAK_PORT to a port that is free");
     int world = number_in(frame[3], 1, 1 << 20), rank = number_in(frame[2], 0, world - 1);
     std::string problem = problem_with(rank, world, frame[4]);
     if (!problem.empty() && is_complete()) return refuse(id, problem);
@@ -272,7 +272,7 @@ class StoreServer::Service {
   }
 
   std::string problem_with(int rank, int world, const std::string& host) const {
-    const char* another_run = is_complete() ? "; if this is another run, set MASTER_PORT to a port that is free" : "";
+    const char* another_run = is_complete() ? "; if this is another run, set TOKAMAK_PORT to a port that is free" : "";
     if (world != world_)
       return fmt::format(
           "[rendezvous] expected {} ranks, as rank 0 was told, got rank {} on {} of {}; start all ranks with "

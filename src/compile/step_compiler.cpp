@@ -12,6 +12,12 @@
 #include <bit>
 
 namespace tokamak {
+/// A micro-batch's graph before anything is done with its gradients.
+struct UnsummedMicroBatch {
+  Graph graph;
+  Gradients gradients;
+};
+
 /// A step up to where it is chosen what is computed again; with slots nothing of it yet.
 struct BegunStep {
   CompiledStep step;    // no programs yet
@@ -21,7 +27,9 @@ struct BegunStep {
   std::optional<Graph> update, last;
   Graph last_before;
   std::vector<PassReport> last_reports;
+  // Of steps that are only looked at.
   std::optional<CompiledGraph> compiled_update = {};
+  std::shared_ptr<const UnsummedMicroBatch> unsummed = {};
 };
 
 namespace {
@@ -166,7 +174,8 @@ void begin_last(BegunStep& begun, const Graph& micro_batch, Gradients gradients,
 
 // It stands in place of the last micro-batch and the update behind it if it takes less than they do: where links are
 // busy all the time, what is sent for the sums delays what the backward pass waits for.
-void replace_last(CompiledStep& out, BegunStep& begun, const PassContext& context, const PassObserver& observer) {
+void replace_last(CompiledStep& out, BegunStep& begun, bool may_choose, const PassContext& context,
+                  const PassObserver& observer) {
   append(begun.last_reports, run_passes(*begun.last, PassStage::kRecompute, context, observer));
   Graph graph = hoist_weights(*begun.last, context).rest;
   for (const Argument& argument : graph.arguments())
@@ -177,7 +186,6 @@ void replace_last(CompiledStep& out, BegunStep& begun, const PassContext& contex
                                   }),
                   "'{}' is made for the last micro-batch alone", argument.name);
   CompiledGraph last = compile_part(std::move(graph), begun.last_reports, context, observer);
-  bool may_choose = out.resolved.asked.mesh.reduce_gradients == "auto";
   if (may_choose && last.plan.seconds >= out.programs[0].plan.seconds + out.programs.back().plan.seconds) return;
   last.before = std::move(begun.last_before);
   out.programs.back() = std::move(last);
@@ -198,6 +206,7 @@ BegunStep begin_micro_batches(CompiledStep out, const PassContext& context, cons
     append_update(g, gradients, optimizer, 1, scaling);
   } else {
     if (sums_with_last(out.resolved)) begin_last(begun, graph, gradients, out.resolved, context, observer);
+    if (!context.verifies) begun.unsummed = std::make_shared<UnsummedMicroBatch>(graph, gradients);
     append_accumulation(g, gradients);
     begun.update = accumulated_update_graph(graph, optimizer, micro_batches, scaling);
   }
@@ -225,7 +234,8 @@ CompiledStep end_micro_batches(BegunStep begun, const PassContext& context, cons
   out.runs.push_back({out.programs.size()});
   out.programs.push_back(begun.compiled_update ? *begun.compiled_update
                                                : compile_graph(std::move(*begun.update), context, observer));
-  if (begun.last) replace_last(out, begun, context, observer);
+  bool may_choose = out.resolved.asked.mesh.reduce_gradients == "auto";
+  if (begun.last) replace_last(out, begun, may_choose, context, observer);
   return out;
 }
 
@@ -262,7 +272,7 @@ PassContext context_of(const ResolvedRun& run, const Platform& platform) {
 
 CompiledGraph compile_program(Graph graph, const PassContext& context, PassStage stage, const PassObserver& observer) {
   CompiledGraph compiled;
-  compiled.before = graph;
+  if (context.verifies) compiled.before = graph;
   compiled.reports = run_passes(graph, stage, context, observer);
   compiled.plan = make_plan(std::move(graph), context, int(context.options.streams));
   return compiled;
@@ -291,6 +301,8 @@ StepOfKinds::StepOfKinds(const ResolvedRun& run, const Platform& platform) : con
   if (!run.has_slots()) {
     begun = begin_micro_batches(std::move(begun.step), context_, {});
     if (begun.update) begun.compiled_update = compile_graph(*begun.update, context_, {});
+    begun.update.reset();
+    begun.before = begun.last_before = begun.step.forward = Graph();
   }
   begun_ = std::make_shared<const BegunStep>(std::move(begun));
 }
@@ -300,6 +312,14 @@ CompiledStep StepOfKinds::compile(int64_t kinds) const {
   context.recompute_kinds = kinds;
   return begun_->step.resolved.has_slots() ? compile_slots(begun_->step, context, {})
                                            : end_micro_batches(*begun_, context, {});
+}
+
+CompiledStep StepOfKinds::with_sums_in_last(CompiledStep step, bool may_choose) const {
+  const UnsummedMicroBatch& from = *begun_->unsummed;
+  BegunStep begun;
+  begin_last(begun, from.graph, from.gradients, step.resolved, context_, {});
+  replace_last(step, begun, may_choose, context_, {});
+  return step;
 }
 
 CompiledGraph compile_evaluation(const ResolvedRun& run, const Platform& platform) {

@@ -22,6 +22,9 @@ class StepOfKinds {
   StepOfKinds(const ResolvedRun& run, const Platform& platform);
   /// -1: by the budget.
   CompiledStep compile(int64_t kinds) const;
+  /// One that was compiled so, where data ranks add gradients up beside its last micro-batch; with `may_choose` only if
+  /// it takes less then. Of several micro-batches without slots, each with what a budget of none leaves.
+  CompiledStep with_sums_in_last(CompiledStep step, bool may_choose) const;
 
  private:
   PassContext context_;

@@ -1,6 +1,7 @@
 #include "graph/graph.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tokamak {
 
@@ -74,13 +75,12 @@ void Graph::reserve_as(const Graph& other) {
 
 // Counted first, so that there are two lists and not one for each value.
 Users::Users(const Graph& graph) : begin_(size_t(graph.num_values()) + 1) {
+  // A node may read thousands of values, such as the sum of all gradients' squares.
   auto visit = [&](auto&& use) {
-    for (size_t n = 0; n < graph.nodes().size(); ++n) {
-      const std::vector<ValueId>& inputs = graph.nodes()[n].inputs;
-      for (size_t i = 0; i < inputs.size(); ++i)
-        if (std::find(inputs.begin(), inputs.begin() + int64_t(i), inputs[i]) == inputs.begin() + int64_t(i))
-          use(size_t(inputs[i]), int(n));
-    }
+    std::vector<int> last_user(size_t(graph.num_values()), -1);
+    for (size_t n = 0; n < graph.nodes().size(); ++n)
+      for (ValueId input : graph.nodes()[n].inputs)
+        if (std::exchange(last_user[size_t(input)], int(n)) != int(n)) use(size_t(input), int(n));
   };
   visit([&](size_t value, int) { ++begin_[value + 1]; });
   for (size_t value = 1; value < begin_.size(); ++value) begin_[value] += begin_[value - 1];

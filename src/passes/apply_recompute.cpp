@@ -6,6 +6,10 @@
 #include "passes/gathered_parameters.h"
 #include "passes/step_mesh.h"
 
+#include <algorithm>
+#include <map>
+#include <utility>
+
 namespace tokamak {
 namespace {
 
@@ -23,16 +27,19 @@ class Recomputer {
   }
 
   bool run() {
+    if (std::find(marked_.begin(), marked_.end(), true) == marked_.end()) return false;
     bool changed = false;
     for (size_t n = 0; n < graph_.nodes().size(); ++n) {
       const Node& node = graph_.nodes()[n];
-      Node copy = node;
-      if (node.phase == Phase::kBackward) {
-        for (ValueId& input : copy.inputs) changed |= is_marked(input);
-        for (ValueId& input : copy.inputs) input = again(input);
-      } else {
-        copy.inputs = rewriter_.map(node.inputs);
+      bool reads_again = node.phase == Phase::kBackward &&
+                         std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) { return is_marked(v); });
+      changed |= reads_again;
+      if (!reads_again && !gathering_[n]) {
+        rewriter_.copy(node);
+        continue;
       }
+      Node copy = node;
+      for (ValueId& input : copy.inputs) input = reads_again ? again(input) : rewriter_.map(input);
       rewriter_.replace(node.outputs, gathering_[n] ? append_once(copy) : append(copy));
     }
     return changed;
@@ -70,11 +77,10 @@ class Recomputer {
 
   // The same, or what stands there already: within a phase a parameter is gathered once.
   std::vector<ValueId> append_once(const Node& node) {
-    for (const Node& before : gathered_)
-      if (before.phase == node.phase && before.op == node.op && before.inputs == node.inputs &&
-          before.attrs == node.attrs)
-        return before.outputs;
-    Node& made = gathered_.emplace_back(node);
+    std::vector<Node>& alike = gathered_[{node.phase, node.inputs}];
+    for (const Node& before : alike)
+      if (before.op == node.op && before.attrs == node.attrs) return before.outputs;
+    Node& made = alike.emplace_back(node);
     made.outputs = append(node);
     return made.outputs;
   }
@@ -82,9 +88,10 @@ class Recomputer {
   const Graph& graph_;
   Rewriter rewriter_;
   std::vector<bool> gathering_;  // by node
-  std::vector<Node> gathered_;   // what gathers parameters, with inputs and outputs of the new graph
-  std::vector<bool> marked_;     // by node
-  std::vector<ValueId> clone_;   // by old value: what was computed again for it
+  // What gathers parameters, with inputs and outputs of the new graph, by phase and inputs.
+  std::map<std::pair<Phase, std::vector<ValueId>>, std::vector<Node>> gathered_;
+  std::vector<bool> marked_;    // by node
+  std::vector<ValueId> clone_;  // by old value: what was computed again for it
 };
 
 }  // namespace

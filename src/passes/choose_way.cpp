@@ -30,8 +30,9 @@ Way WayChooser::choose_along(const Node& node, const ShardingRule& rule, size_t 
   auto propose = [&](const OperandFactors& operand, const Placement& placement) {
     FactorCut cut = cut_of(rule, operand, placement, mesh_.axes[axis].size);
     if (cut.factor < 0 || !can_cut_too(rule, cut, axis, before, mesh_)) return;
-    if (rule.factors[size_t(cut.factor)].rest == Factor::Rest::kSame || may_add_over(node, axis))
-      candidates.push_back({.cut = cut});
+    bool may = rule.factors[size_t(cut.factor)].rest == Factor::Rest::kSame || may_add_over(node, axis);
+    Way way{.cut = cut};
+    if (may && std::find(candidates.begin(), candidates.end(), way) == candidates.end()) candidates.push_back(way);
   };
   for (size_t i = 0; i < node.inputs.size(); ++i)
     if (!whole_.is_made_where_read(node.inputs[i]) && !is_to_be_gathered(node, node.inputs[i], axis))
@@ -40,6 +41,7 @@ Way WayChooser::choose_along(const Node& node, const ShardingRule& rule, size_t 
   for (size_t o = 0; o < node.outputs.size(); ++o) propose(rule.outputs[o], wanted_along(node, node.outputs[o], axis));
   for (const std::vector<int>& linear : rule.linear) candidates.push_back({.linear = linear});
   candidates.emplace_back();
+  if (candidates.size() == 1) return candidates[0];
   std::vector<double> costs;
   for (const Way& way : candidates) costs.push_back(cost_of(node, rule, way, before));
   return candidates[size_t(std::min_element(costs.begin(), costs.end()) - costs.begin())];
@@ -118,9 +120,9 @@ bool WayChooser::would_gather(const Node& node, const ShardingRule& rule, const 
   return false;
 }
 
-Placements WayChooser::wanted(ValueId value) const {
+const Placements& WayChooser::wanted(ValueId value) const {
   auto found = wanted_.find(value);
-  return found == wanted_.end() ? Placements(mesh_.axes.size()) : found->second;
+  return found == wanted_.end() ? whole_placement_ : found->second;
 }
 
 }  // namespace tokamak

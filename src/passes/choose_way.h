@@ -8,7 +8,6 @@
 namespace tokamak {
 
 class Shares;
-class WholeGraph;
 
 class WayChooser {
  public:
@@ -27,7 +26,7 @@ class WayChooser {
   double cost_to_have(ValueId value, size_t axis, const Placement& to) const;
 
   /// Whole on every rank where nothing else is wanted.
-  Placements wanted(ValueId value) const;
+  const Placements& wanted(ValueId value) const;
 
  private:
   Way choose_along(const Node& node, const ShardingRule& rule, size_t axis, const std::vector<Way>& before) const;
@@ -41,6 +40,7 @@ class WayChooser {
   const WantedPlacements& wanted_;
   const Mesh& mesh_;
   bool ordered_;
+  Placements whole_placement_ = Placements(mesh_.axes.size());
 };
 
 }  // namespace tokamak

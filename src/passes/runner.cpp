@@ -73,7 +73,8 @@ std::vector<PassReport> run_passes(Graph& graph, PassStage stage, const PassCont
                                    const PassObserver& observer) {
   check_disabled_names(context.options.disable_passes);
   std::vector<PassReport> reports;
-  OpCounts before = count_ops(graph);
+  OpCounts before;
+  if (context.verifies) before = count_ops(graph);
   for (const Pass& pass : pipeline()) {
     if (!belongs(pass, stage)) continue;
     PassReport& report = reports.emplace_back(PassReport{.name = pass.name});
@@ -81,12 +82,12 @@ std::vector<PassReport> run_passes(Graph& graph, PassStage stage, const PassCont
     if (report.skipped) continue;
     auto start = std::chrono::steady_clock::now();
     report.changed = run_pass(pass, graph, context);
-    if (report.changed) {
+    if (report.changed && context.verifies) {
       OpCounts after = count_ops(graph);
       report.op_changes = difference(before, after);
       before = std::move(after);
-      if (observer) observer(pass, graph);
     }
+    if (report.changed && observer) observer(pass, graph);
     report.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   }
   return reports;

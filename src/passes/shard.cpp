@@ -26,7 +26,7 @@ class Sharder {
   Sharder(const Graph& graph, const Mesh& mesh, const ArgumentCuts& cuts, const SumCuts& sums, bool ordered,
           bool gathers_once)
       : mesh_(mesh), source_(graph), to_(graph.name()), g_(to_), shares_(mesh, g_),
-        wanted_(find_wanted(graph, mesh, cuts)), chooser_(source_, shares_, wanted_, mesh, ordered),
+        wanted_(find_wanted(source_, mesh, cuts)), chooser_(source_, shares_, wanted_, mesh, ordered),
         gathers_once_(gathers_once) {
     for (const auto& [value, of_sum] : sums) wanted_[value] = placements_of(of_sum, mesh);
     for (const Argument& argument : graph.arguments()) add_argument(argument, cuts);
@@ -37,7 +37,7 @@ class Sharder {
     for (size_t n = 0; n < nodes; ++n) {
       Node node = whole_.nodes()[n];
       enter(node.phase);
-      naming(node, [&] { visit(node); });
+      naming(node, [&] { visit(node, source_.rules()[n]); });
       settle_gradients(node);
     }
     // Results come last: they are whole, and what is stored should not be a part of what was gathered for them, as they
@@ -73,11 +73,11 @@ class Sharder {
       if (source_.is_parameter(argument)) shares_.set(argument, {share});
   }
 
-  void visit(const Node& node) {
+  void visit(const Node& node) { visit(node, source_.rule_of(node)); }
+  void visit(const Node& node, const ShardingRule& rule) {
     if (node.inputs.empty()) return;  // made where it is read, as much of it as is read
     if (adds_terms(node)) return visit_all_reduce(node);
     if (node.op == &op::redistribute) return visit_redistribute(node);
-    ShardingRule rule = source_.rule_of(node);
     if (rule.sums_inputs) return visit_sum(node);
     std::vector<Way> ways = chooser_.choose(node, rule);
     if (node.op->fusion == Fusion::kComposite && chooser_.would_gather(node, rule, ways)) return visit_decomposed(node);
@@ -276,7 +276,9 @@ class Sharder {
     int producer = whole_.producer(value);
     if (producer < 0 || whole_.nodes()[size_t(producer)].op->fusion != Fusion::kPointwise) return false;
     const Node& node = whole_.nodes()[size_t(producer)];
-    ShardingRule rule = source_.rule_of(node);
+    ShardingRule of_appended;
+    const ShardingRule& rule = size_t(producer) < source_.rules().size() ? source_.rules()[size_t(producer)]
+                                                                         : (of_appended = source_.rule_of(node));
     std::vector<Way> ways = ways_to_make(rule, to);
     for (size_t axis = 0; axis < to.size(); ++axis) {
       if (output_of(rule, ways[axis], 0) != to[axis]) return false;

@@ -7,15 +7,13 @@
 namespace tokamak {
 
 const std::vector<Placed>& Shares::of(ValueId value) const {
-  auto found = shares_.find(value);
-  TOKAMAK_CHECK(found != shares_.end() && !found->second.empty(), "[shard] %{} is read before it is made", value);
-  return found->second;
+  TOKAMAK_CHECK(has(value), "[shard] %{} is read before it is made", value);
+  return shares_[size_t(value)];
 }
 
 ValueId Shares::find(ValueId value, const Placements& at) const {
-  auto found = shares_.find(value);
-  if (found == shares_.end()) return kNoValue;
-  for (const Placed& share : found->second)
+  if (!has(value)) return kNoValue;
+  for (const Placed& share : shares_[size_t(value)])
     if (share.at == at) return share.value;
   return kNoValue;
 }

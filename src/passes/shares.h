@@ -3,7 +3,7 @@
 
 #include "passes/placement.h"
 
-#include <map>
+#include <deque>
 
 namespace tokamak {
 
@@ -14,10 +14,10 @@ class Shares {
 
   /// Of a value, all that were made so far, the first one first.
   const std::vector<Placed>& of(ValueId value) const;
-  bool has(ValueId value) const { return shares_.count(value) > 0; }
-  void add(ValueId value, Placed share) { shares_[value].push_back(std::move(share)); }
+  bool has(ValueId value) const { return size_t(value) < shares_.size() && !shares_[size_t(value)].empty(); }
+  void add(ValueId value, Placed share) { at(value).push_back(std::move(share)); }
   /// Forgets what there was.
-  void set(ValueId value, std::vector<Placed> shares) { shares_[value] = std::move(shares); }
+  void set(ValueId value, std::vector<Placed> shares) { at(value) = std::move(shares); }
 
   /// The one that lies so; kNoValue when there is none.
   ValueId find(ValueId value, const Placements& at) const;
@@ -28,9 +28,14 @@ class Shares {
   ValueId coordinate(size_t axis);
 
  private:
+  std::vector<Placed>& at(ValueId value) {
+    if (size_t(value) >= shares_.size()) shares_.resize(size_t(value) + 1);
+    return shares_[size_t(value)];
+  }
+
   const Mesh& mesh_;
   GraphBuilder& g_;
-  std::map<ValueId, std::vector<Placed>> shares_;
+  std::deque<std::vector<Placed>> shares_;  // by value; none: not made yet. What is appended moves no others.
 };
 
 }  // namespace tokamak

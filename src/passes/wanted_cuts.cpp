@@ -4,7 +4,6 @@
 #include "ops/collective.h"
 #include "ops/pointwise.h"
 #include "ops/redistribute.h"
-#include "ops/sharding_rules.h"
 #include "passes/seed_cuts.h"
 #include "passes/ways_to_cut.h"
 
@@ -15,14 +14,14 @@ namespace {
 
 class Finder {
  public:
-  Finder(const Graph& graph, const Mesh& mesh, const std::map<ValueId, std::vector<Cut>>& cuts)
-      : graph_(graph), mesh_(mesh) {
+  Finder(const WholeGraph& whole, const Mesh& mesh, const std::map<ValueId, std::vector<Cut>>& cuts)
+      : graph_(whole.graph()), rules_(whole.rules()), mesh_(mesh) {
     for (const auto& [argument, of_argument] : cuts) given_[argument] = placements_of(of_argument, mesh);
     wanted_ = given_;
     for (auto& [argument, placements] : wanted_)
       for (Placement& placement : placements)
         if (placement.is_term()) placement = {};
-    for (const Update& update : graph.updates())
+    for (const Update& update : graph_.updates())
       if (auto target = given_.find(update.target); target != given_.end()) wanted_[update.value] = target->second;
   }
 
@@ -33,19 +32,16 @@ class Finder {
       if (is_ordered(node.attrs))
         visit_sum(node);
       else if (node.phase == Phase::kUpdate)
-        visit(node, [](const MeshAxis&) { return true; });
+        visit(node, rules_[n], [](const MeshAxis&) { return true; });
       else if (node.op == &op::add || node.op == &op::cast)  // of gradients of several uses
-        visit(node, [](const MeshAxis& axis) { return keeps_parameters_cut(axis.name); });
+        visit(node, rules_[n], [](const MeshAxis& axis) { return keeps_parameters_cut(axis.name); });
     }
     return std::move(wanted_);
   }
 
  private:
   template <typename Along>
-  void visit(const Node& node, const Along& along) {
-    std::vector<ValueType> types;
-    for (ValueId output : node.outputs) types.push_back(graph_.type(output));
-    ShardingRule rule = sharding_rule(spec_of(graph_, node), types);
+  void visit(const Node& node, const ShardingRule& rule, const Along& along) {
     for (size_t axis = 0; axis < mesh_.axes.size(); ++axis) {
       if (!along(mesh_.axes[axis])) continue;
       Way way{.cut = find_cut(node, rule, axis)};
@@ -100,6 +96,7 @@ class Finder {
   }
 
   const Graph& graph_;
+  const std::vector<ShardingRule>& rules_;  // by node
   const Mesh& mesh_;
   WantedPlacements given_;  // of arguments
   WantedPlacements wanted_;
@@ -107,8 +104,9 @@ class Finder {
 
 }  // namespace
 
-WantedPlacements find_wanted(const Graph& graph, const Mesh& mesh, const std::map<ValueId, std::vector<Cut>>& cuts) {
-  return Finder(graph, mesh, cuts).find();
+WantedPlacements find_wanted(const WholeGraph& whole, const Mesh& mesh,
+                             const std::map<ValueId, std::vector<Cut>>& cuts) {
+  return Finder(whole, mesh, cuts).find();
 }
 
 }  // namespace tokamak

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "passes/placement.h"
+#include "passes/whole_graph.h"
 
 #include <map>
 
@@ -14,6 +15,7 @@ using WantedPlacements = std::map<ValueId, Placements>;
 /// phase what such values, and arguments that are cut, are computed with; along axes that keep parameters cut also what
 /// such gradients are sums of. The terms of an ordered sum are wanted as the
 /// sum is, but for what ZeRO cuts. `cuts` are those of the arguments.
-WantedPlacements find_wanted(const Graph& graph, const Mesh& mesh, const std::map<ValueId, std::vector<Cut>>& cuts);
+WantedPlacements find_wanted(const WholeGraph& whole, const Mesh& mesh,
+                             const std::map<ValueId, std::vector<Cut>>& cuts);
 
 }  // namespace tokamak

@@ -17,8 +17,9 @@ WholeGraph::WholeGraph(const Graph& graph)
     kept_for_sum_[size_t(update.value)] = graph_.argument_of(update.target)->spec.role == Role::kGradientSum;
   }
   std::vector<bool> is_linear;  // by node
+  rules_.reserve(graph_.nodes().size());
   for (const Node& node : graph_.nodes()) {
-    ShardingRule rule = rule_of(node);
+    const ShardingRule& rule = rules_.emplace_back(rule_of(node));
     is_linear.push_back(
         std::any_of(rule.linear.begin(), rule.linear.end(), [](const auto& set) { return set.size() > 1; }));
   }

@@ -19,6 +19,8 @@ class WholeGraph {
   /// Appends to the graph.
   GraphBuilder& append() { return append_; }
   ShardingRule rule_of(const Node& node) const;
+  /// Those of the nodes as they came, by node.
+  const std::vector<ShardingRule>& rules() const { return rules_; }
 
   /// Of the graph as it came; a value that was appended is not in it.
   bool came(ValueId value) const { return size_t(value) < users_.size(); }
@@ -46,6 +48,7 @@ class WholeGraph {
   Graph graph_;
   GraphBuilder append_;
   Users users_;
+  std::vector<ShardingRule> rules_;
   std::vector<bool> escaping_;
   std::vector<bool> updated_;          // by value
   std::vector<bool> kept_for_sum_;     // by value

@@ -17,6 +17,36 @@ struct Placed {
   int64_t offset, end;
 };
 
+bool by_offset(int64_t offset, const Placed& other) { return offset < other.offset; }
+
+// What has its place, sorted by offset: all of it, and by parts of the time what is alive in each. Most blocks live for
+// a few launches of thousands and need look only at their part.
+class PlacedBlocks {
+ public:
+  explicit PlacedBlocks(int end) : per_part_(end / kParts + 1), parts_(kParts) {}
+
+  void add(const Placed& one) {
+    insert(all_, one);
+    for (int part = one.first / per_part_; part <= one.last / per_part_; ++part) insert(parts_[size_t(part)], one);
+  }
+  /// All that may be alive at the same time as the block.
+  const std::vector<Placed>& beside(const Block& block) const {
+    int part = block.first / per_part_;
+    return part == block.last / per_part_ ? parts_[size_t(part)] : all_;
+  }
+
+ private:
+  static constexpr int kParts = 32;
+
+  static void insert(std::vector<Placed>& into, const Placed& one) {
+    into.insert(std::upper_bound(into.begin(), into.end(), one.offset, by_offset), one);
+  }
+
+  int per_part_;
+  std::vector<Placed> all_;
+  std::vector<std::vector<Placed>> parts_;
+};
+
 // The tightest gap between the blocks alive at the same time, else behind them. `placed` is sorted by offset.
 int64_t find_offset(const std::vector<Placed>& placed, const Block& block) {
   int64_t size = aligned(block.bytes), end = 0, best = -1, best_gap = std::numeric_limits<int64_t>::max();
@@ -32,18 +62,15 @@ int64_t find_offset(const std::vector<Placed>& placed, const Block& block) {
   return best >= 0 ? best : end;
 }
 
-int64_t place_in_order(std::vector<Block>& blocks, const std::vector<int>& order) {
-  std::vector<Placed> placed;
-  placed.reserve(blocks.size());
+int64_t place_in_order(std::vector<Block>& blocks, const std::vector<int>& order, int last) {
+  PlacedBlocks placed(last + 1);
   int64_t arena = 0;
   for (int i : order) {
     Block& block = blocks[size_t(i)];
-    block.offset = find_offset(placed, block);
+    block.offset = find_offset(placed.beside(block), block);
     int64_t end = block.offset + aligned(block.bytes);
     arena = std::max(arena, end);
-    auto by_offset = [](int64_t offset, const Placed& other) { return offset < other.offset; };
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), block.offset, by_offset),
-                  {block.first, block.last, block.offset, end});
+    placed.add({block.first, block.last, block.offset, end});
   }
   return arena;
 }
@@ -88,7 +115,7 @@ int64_t place_blocks(std::vector<Block>& blocks) {
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(),
                      [&](int a, int b) { return before(blocks[size_t(a)], blocks[size_t(b)]); });
-    int64_t bytes = place_in_order(blocks, order);
+    int64_t bytes = place_in_order(blocks, order, end);
     if (bytes < best_bytes) {
       best_bytes = bytes;
       best = blocks;

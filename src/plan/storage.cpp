@@ -8,6 +8,8 @@
 #include "plan/in_place.h"
 
 #include <algorithm>
+#include <set>
+#include <unordered_map>
 
 namespace tokamak {
 namespace {
@@ -88,7 +90,9 @@ class StorageMapper {
 
   void place_outputs(int n) {
     const Node& node = graph_.nodes()[size_t(n)];
-    std::vector<ValueId> taken;  // inputs whose storage another output of this node has
+    operands_.clear();
+    for (size_t i = 0; i < node.inputs.size(); ++i) operands_[root(node.inputs[i])].push_back(int(i));
+    std::set<ValueId> taken;  // inputs whose storage another output of this node has
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       ValueId output = node.outputs[i];
       if (place_in_argument(n, int(i))) continue;
@@ -109,20 +113,19 @@ class StorageMapper {
     return true;
   }
 
-  bool place_in_block(int n, int output, std::vector<ValueId>& taken) {
+  bool place_in_block(int n, int output, std::set<ValueId>& taken) {
     const Node& node = graph_.nodes()[size_t(n)];
     for (ValueId input : node.inputs) {
       ValueId dying = root(input);
       int block = map_.block_of[size_t(dying)];
       if (block < 0 || last_use_[size_t(dying)] != n || may_be_read_beside(dying, n)) continue;
-      if (std::find(taken.begin(), taken.end(), dying) != taken.end()) continue;
-      if (!may_overwrite_all(node, output, dying)) continue;
+      if (taken.contains(dying) || !may_overwrite_all(node, output, dying)) continue;
       ValueId value = node.outputs[size_t(output)];
       map_.block_of[size_t(value)] = block;
       map_.blocks[size_t(block)].values.push_back(value);
       int& last = map_.blocks[size_t(block)].last;
       last = std::max(last, last_taken(value, n));
-      taken.push_back(dying);
+      taken.insert(dying);
       return true;
     }
     return false;
@@ -138,9 +141,9 @@ class StorageMapper {
   // begins elsewhere.
   bool may_overwrite_all(const Node& node, int output, ValueId dying) const {
     if (num_bytes(graph_.type(node.outputs[size_t(output)])) != num_bytes(graph_.type(dying))) return false;
-    for (size_t i = 0; i < node.inputs.size(); ++i)
-      if (root(node.inputs[i]) == dying && !may_overwrite(graph_, node, output, int(i))) return false;
-    return true;
+    auto found = operands_.find(dying);
+    return found == operands_.end() ||
+           std::ranges::all_of(found->second, [&](int i) { return may_overwrite(graph_, node, output, i); });
   }
 
   const Graph& graph_;
@@ -149,6 +152,7 @@ class StorageMapper {
   std::vector<int> last_use_;       // by root
   std::vector<int> beside_;         // by root: with what node its readers on other streams than 0 are done
   std::vector<ValueId> target_of_;  // by root: the argument that it is the update of
+  std::unordered_map<ValueId, std::vector<int>> operands_;  // of the node that is looked at, by root
   StorageMap map_;
 };
 

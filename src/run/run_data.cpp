@@ -4,6 +4,7 @@
 
 #include "base/checksum.h"
 #include "base/error.h"
+#include "checkpoint/hugging_face_folder.h"
 #include "checkpoint/run_folder.h"
 #include "config/config.h"
 #include "data/check_targets.h"
@@ -124,7 +125,8 @@ RunData::RunData(const ResolvedRun& run, const FoundCheckpoint* found, bool reco
     : config_(run.asked), records_(records),
       opened_(open_consistently(config_.data, [&] { return open(config_, found, true); })),
       record_(check_record(opened_.training->record(), record_of(found), config_.train.out)),
-      record_json_(to_json(record_)), validation_(checksum_of(opened_.validation.get(), found)),
+      record_json_(to_json(record_)), fingerprint_(fingerprint_of(tokenizer())),
+      validation_(checksum_of(opened_.validation.get(), found)),
       validation_warning_(other_validation_warning(found, validation_)), follows_(found ? found->state.ledger : ""),
       samples_per_step_(run.micro_batches * run.batch),
       loader_(opened_.training, loader_options(run, *opened_.training, tokenizer())) {
@@ -187,8 +189,13 @@ void RunData::describe(CheckpointState& state, int64_t position) const {
   state.data_position = position;
   state.data_json = record_json_;
   state.validation = validation_;
-  state.tokenizer = fingerprint_of(tokenizer());
+  state.tokenizer = fingerprint_;
   if (ledger_) state.ledger = ledger_->chain();
+}
+
+const std::map<std::string, std::string>& RunData::files_for_others() const {
+  if (!for_others_) for_others_ = hugging_face_files(config_.model, tokenizer());
+  return *for_others_;
 }
 
 void RunData::started(int64_t step, int64_t sample, int64_t reached) {

@@ -6,6 +6,7 @@
 #include "compile/resolved_run.h"
 #include "data/loader.h"
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -46,6 +47,10 @@ class RunData {
   /// Fills in what a checkpoint needs of the data, after `position` samples.
   void describe(CheckpointState& state, int64_t position) const;
 
+  /// What each checkpoint has for other programs (CheckpointState::for_others), made when it is first asked for: of a
+  /// large vocabulary it takes a while.
+  const std::map<std::string, std::string>& files_for_others() const;
+
   /// What the run is trained on, as text: the same on all ranks.
   const std::string& description() const { return record_json_; }
 
@@ -70,11 +75,13 @@ class RunData {
   Opened opened_;
   DataRecord record_;
   std::string record_json_;
+  std::string fingerprint_;                      // of the tokenizer
   std::string validation_, validation_warning_;  // checksum; what is said where it was another one
   std::string follows_;                          // what the checkpoint has of the ledger that the run goes on from
   int64_t samples_per_step_;
   Loader loader_;
   std::unique_ptr<LedgerWriter> ledger_;
+  mutable std::optional<std::map<std::string, std::string>> for_others_;
 };
 
 }  // namespace tokamak

@@ -1,6 +1,5 @@
 #include "run/run_progress.h"
 
-#include "checkpoint/hugging_face_folder.h"
 #include "checkpoint/run_folder.h"
 #include "config/config.h"
 #include "config/json.h"
@@ -10,7 +9,7 @@ namespace tokamak {
 
 KeepRule keep_rule(const TrainConfig& train) { return {train.keep_checkpoints, train.keep_every}; }
 
-CheckpointState describe_progress(const RunProgress& progress, const ResolvedRun& run, const RunData& data,
+CheckpointState describe_progress(const RunProgress& progress, const ResolvedRun& run, const RunData& data, bool writes,
                                   const CheckpointMarks& marks) {
   data.verify_used();
   CheckpointState state{.step = progress.step,
@@ -21,13 +20,13 @@ CheckpointState describe_progress(const RunProgress& progress, const ResolvedRun
                         .best = marks.best,
                         .is_extra = marks.is_extra};
   data.describe(state, progress.samples);
-  state.for_others = hugging_face_files(run.asked.model, data.tokenizer());
+  if (writes) state.for_others = data.files_for_others();
   return state;
 }
 
 std::filesystem::path save_progress(const RunProgress& progress, const ResolvedRun& run, const TensorStore& store,
                                     const RunData& data, const CheckpointMarks& marks) {
-  return save_checkpoint(run.asked.train.out, describe_progress(progress, run, data, marks), store,
+  return save_checkpoint(run.asked.train.out, describe_progress(progress, run, data, store.leads(), marks), store,
                          keep_rule(run.asked.train));
 }
 

@@ -22,8 +22,8 @@ struct CheckpointMarks {
 /// Which checkpoints the run keeps.
 KeepRule keep_rule(const TrainConfig& train);
 
-/// All of a checkpoint but its tensors.
-CheckpointState describe_progress(const RunProgress& progress, const ResolvedRun& run, const RunData& data,
+/// All of a checkpoint but its tensors; what only the rank that `writes` it needs is empty on others.
+CheckpointState describe_progress(const RunProgress& progress, const ResolvedRun& run, const RunData& data, bool writes,
                                   const CheckpointMarks& marks = {});
 
 /// Saves the tensors and the rest of the run's state; the folder. UserErrors are those of save_checkpoint.

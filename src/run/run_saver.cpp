@@ -69,7 +69,7 @@ void RunSaver::save(const RunProgress& done, bool is_extra, bool now) {
 }
 
 CheckpointState RunSaver::state_of(const Saved& saved) const {
-  return describe_progress(saved.done, start_.resolved, *start_.data, saved.marks);
+  return describe_progress(saved.done, start_.resolved, *start_.data, leads(ranks_), saved.marks);
 }
 
 // What takes the host's time, files and their syncs, is done when the device has a step to do.

@@ -26,7 +26,7 @@ TEST(Changes, ChangesGoBothWays) {
     bool is_more = change.what.starts_with("twice"), is_less = change.what.starts_with("half") && change.is_possible;
     EXPECT_FALSE((is_more && change.gain < -1e-9) || (is_less && change.gain > 1e-9)) << change.what << change.gain;
   }
-  for (const Change& change : layout_changes(request, found[0]))
+  for (const Change& change : layout_changes(request, found[0], found))
     EXPECT_FALSE(change.is_possible && change.gain > 0.005) << change.what;  // else it would have been found
 }
 
@@ -34,7 +34,7 @@ TEST(Changes, ChangesOfTheLayoutNameEachAxis) {
   TrainingRequest request = request_of("gpt2-1558m", "h200", 4);  // its 25 heads are not divided
   Estimate best = search_layouts(request)[0];
   ASSERT_EQ(best.layout.mesh.data, 4) << describe(best.layout);
-  std::vector<Change> changes = layout_changes(request, best);
+  std::vector<Change> changes = layout_changes(request, best, {});
   auto has = [&](const char* what) {
     return std::any_of(changes.begin(), changes.end(), [&](const Change& change) { return change.what == what; });
   };
@@ -50,7 +50,7 @@ TEST(Changes, ChangesOfAPipelineNameItsSchedules) {
   request.allows = [](const ParallelLayout& layout) { return layout.mesh.pipe == 4; };
   Estimate best = search_layouts(request)[0];
   int schedules = 0;
-  for (const Change& change : layout_changes(request, best)) {
+  for (const Change& change : layout_changes(request, best, {})) {
     if (!change.what.starts_with("schedule ")) continue;
     EXPECT_NE(change.what, "schedule " + best.layout.mesh.schedule);
     EXPECT_LE(change.gain, 0) << change.what;

@@ -44,6 +44,11 @@ MeshConfig with_buckets(MeshConfig mesh, int64_t mib) {
   return mesh;
 }
 
+MeshConfig without_sequence(MeshConfig mesh) {
+  mesh.sequence = false;
+  return mesh;
+}
+
 MeshConfig with_schedule(MeshConfig mesh, const char* schedule) {
   mesh.schedule = schedule;
   return mesh;
@@ -88,7 +93,8 @@ const Case kCases[] = {
     {"gpt3-2.7b", with_schedule(mesh(4, 1, 1, 2), "zero_bubble"), 4, 16},
     {"gpt3-2.7b", mesh(1, 8, 1, 1, 1), 1},  // matrices that fill a bucket, and biases that have none
     {"gpt2-1558m", interleaved(mesh(4, 2, 1, 1)), 2, 32},
-    {"gpt3-6.7b", interleaved(mesh(2, 4, 1, 1, 1)), 1, 8},  // blocks are divided by what the classifier takes
+    {"gpt3-6.7b", interleaved(mesh(2, 4, 1, 1, 1)), 1, 8},     // blocks are divided by what the classifier takes
+    {"gpt3-6.7b", without_sequence(mesh(2, 1, 1, 4)), 8, 32},  // sums over tensor ranks wait for those of other blocks
     {"gpt2-124m", mesh(1, 1, 1, 1), 64, 1, "h200", 0.1},
     {"gpt2-124m", mesh(1, 1, 1, 2), 64, 1, "h200", 0.1},
     {"gpt2-124m", mesh(1, 1, 1, 1), 1, 1, "h200", 0, 32768},

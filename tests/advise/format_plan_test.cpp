@@ -18,7 +18,7 @@ TrainingPlan make_small_plan() {
   apply_preset(plan.request.run.model);
   std::vector<Estimate> found = search_layouts(plan.request);
   plan.cluster_changes = cluster_changes(plan.request, found);
-  plan.layout_changes = layout_changes(plan.request, found[0]);
+  plan.layout_changes = layout_changes(plan.request, found[0], found);
   plan.limit = limit_of(plan.cluster_changes, found[0]);
   for (size_t i = 0; i < 3; ++i) plan.layouts.push_back({found[i], {}});
   plan.layouts[0].exact = CompiledLayout{.seconds = 8.5, .exposed = 0.125, .bytes = 128.0 * (1 << 30)};

@@ -27,12 +27,12 @@ TEST(RoughCosts, AreHardlyMoreThanWhatIsEstimated) {
   RoughCosts rough(request, platform);
   for (const ParallelLayout& layout : allowed_layouts(request)) {
     Estimate one = estimate(request, layout);
-    std::optional<double> seconds = rough.seconds(layout, layout.mesh.context);
+    std::optional<double> seconds = rough.seconds(layout);
     ASSERT_TRUE(seconds) << describe(layout);
     EXPECT_LE(*seconds, 1.05 * one.time.total()) << describe(layout);
     EXPECT_LE(rough.kept_bytes(layout), 1.01 * one.memory.total()) << describe(layout);
-    for (int64_t ranks = 0; ranks < layout.mesh.context; ranks = std::max<int64_t>(1, 2 * ranks))
-      EXPECT_LE(*rough.seconds(layout, ranks), 1.02 * *seconds) << describe(layout) << " by " << ranks;
+    for (RoughBlocks blocks; !blocks.are_those_of(layout); blocks = blocks.closer_to(layout))
+      EXPECT_LE(*rough.seconds(layout, blocks), 1.02 * *seconds) << describe(layout) << " by " << blocks.context_ranks;
   }
 }
 
@@ -43,15 +43,15 @@ TEST(RoughCosts, KnowWhatCannotFit) {
   ParallelLayout layout{.mesh = request.run.mesh, .micro_batch = 1, .micro_batches = 16};
   layout.mesh.data = 4;
   layout.mesh.slots = 1;
-  EXPECT_TRUE(rough.seconds(layout, 1));
+  EXPECT_TRUE(rough.seconds(layout));
   layout.micro_batch = 16, layout.micro_batches = 1;
-  double much = *rough.seconds(layout, 1);
+  double much = *rough.seconds(layout);
   request.cluster.gpu.memory_bytes.value *= 4;
   RoughCosts roomy(request, platform);
-  EXPECT_LT(*roomy.seconds(layout, 1), much) << "nothing is computed again";
+  EXPECT_LT(*roomy.seconds(layout), much) << "nothing is computed again";
   request.cluster.gpu.memory_bytes.value /= 16;
   RoughCosts narrow(request, platform);
-  EXPECT_FALSE(narrow.seconds(layout, 1));
+  EXPECT_FALSE(narrow.seconds(layout));
 }
 
 }  // namespace

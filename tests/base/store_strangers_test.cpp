@@ -69,11 +69,11 @@ bool is_dropped(int socket, int milliseconds) {
 TEST(StoreStrangers, NewcomersOfAStartedRunAreRefusedAndNobodyElseIsDisturbed) {
   Pair run;
   int port = run.server.port();
-  expect_user_error([&] { StoreClient again(options(port, 1, 2)); }, {"expected rank 1 once", "MASTER_PORT"});
-  expect_user_error([&] { StoreClient again(options(port, 0, 2)); }, {"expected rank 0 once", "MASTER_PORT"});
+  expect_user_error([&] { StoreClient again(options(port, 1, 2)); }, {"expected rank 1 once", "TOKAMAK_PORT"});
+  expect_user_error([&] { StoreClient again(options(port, 0, 2)); }, {"expected rank 0 once", "TOKAMAK_PORT"});
   expect_user_error([&] { StoreClient larger(options(port, 3, 4)); }, {"expected 2 ranks", "rank 3 on", "of 4"});
   expect_user_error([&] { StoreClient other(options(port, 1, 2, "another run")); },
-                    {"[rendezvous] expected the token", "WORLD_SIZE", "MASTER_PORT"});
+                    {"[rendezvous] expected the token", "WORLD_SIZE", "TOKAMAK_PORT"});
   run.expect_undisturbed();
 }
 

@@ -152,7 +152,7 @@ TEST(Store, PortInUseIsAnErrorOfRank0) {
   FileDescriptor taken = listen_on(kHost, 0);
   int port = port_of(taken.get());
   expect_user_error([&] { StoreServer server(kHost, port, 2, ""); },
-                    {"[rendezvous] rank 0 cannot listen on port " + std::to_string(port), "MASTER_PORT"});
+                    {"[rendezvous] rank 0 cannot listen on port " + std::to_string(port), "TOKAMAK_PORT"});
 }
 
 // The next connection; accept() itself does not wait for one.

@@ -181,6 +181,33 @@ TEST(CompiledStep, AddsGradientsOverDataOnceAStepWhereARankHasRoomForThem) {
   }
 }
 
+// What is compiled once for both is what each would be.
+TEST(CompiledStep, SumsInTheLastMicroBatchMayComeAfterTheRest) {
+  RunConfig config = tiny(4);
+  config.mesh = {.data = 2, .slots = 1};
+  auto begun = [&](const char* where) {
+    config.mesh.reduce_gradients = where;
+    return StepOfKinds(resolve(config, Target()), Platform(Target()));
+  };
+  StepOfKinds late = begun("update"), early = begun("last");
+  CompiledStep expected = early.compile(-1), made = late.with_sums_in_last(late.compile(-1), false);
+  EXPECT_EQ(print_runs(made), "micro_batch 0-2, last_micro_batch 3");
+  EXPECT_EQ(print_runs(made), print_runs(expected));
+  ASSERT_EQ(made.programs.size(), expected.programs.size());
+  for (size_t i = 0; i < made.programs.size(); ++i) {
+    EXPECT_EQ(print(made.programs[i].plan.graph), print(expected.programs[i].plan.graph)) << i;
+    EXPECT_EQ(made.programs[i].plan.seconds, expected.programs[i].plan.seconds) << i;
+  }
+  config.mesh.bucket_mib = 0;  // so many small messages are slower beside the backward pass
+  StepOfKinds many = begun("update");
+  EXPECT_EQ(print_runs(many.with_sums_in_last(many.compile(-1), true)), print_runs(compile_step(
+                                                                            [&] {
+                                                                              config.mesh.reduce_gradients = "auto";
+                                                                              return config;
+                                                                            }(),
+                                                                            Target())));
+}
+
 // The order of nodes is that of the device.
 TEST(CompiledStep, SendsGradientsOfTheLastMicroBatchBesideItsBackwardPass) {
   RunConfig config = tiny(4);

@@ -7,11 +7,13 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "base/parallel.h"
+#include "checkpoint/hugging_face_folder.h"
 #include "config/config.h"
 #include "data/data_tokenizer.h"
 #include "data/ledger_record.h"
 #include "data/token_shard_index.h"
 #include "run/run_data.h"
+#include "run/run_progress.h"
 #include "run/trainer.h"
 #include "tests/e2e/finished_run.h"
 #include "tests/e2e/listener.h"
@@ -262,6 +264,19 @@ TEST_F(DataRunTest, ARecordWithoutTokensStaysSo) {
   CheckpointState state;
   RunData(resolve(config, {}), &found).describe(state, 0);
   EXPECT_EQ(state.data_json, found.state.data_json);
+}
+
+// A large vocabulary is not written as text again at each save, and on ranks that write no files not once.
+TEST_F(DataRunTest, FilesForOthersAreMadeOnceWhereTheyAreWritten) {
+  RunConfig config = test::tiny_config(folder_.path());
+  config.model.vocab = 301;
+  ResolvedRun run = resolve(config, {});
+  RunData data(run, nullptr, false);
+  EXPECT_TRUE(describe_progress({}, run, data, false).for_others.empty());
+  EXPECT_EQ(&data.files_for_others(), &data.files_for_others());
+  CheckpointState written = describe_progress({}, run, data, true);
+  EXPECT_EQ(written.for_others, hugging_face_files(config.model, data.tokenizer()));
+  EXPECT_TRUE(written.for_others.contains("tokenizer.json"));
 }
 
 TEST_F(DataRunTest, OtherSettingsThatWouldChangeTheOrder) {
