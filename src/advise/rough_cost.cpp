@@ -63,6 +63,7 @@ RoughCosts::Unit RoughCosts::make_unit(ParallelLayout layout, int64_t kinds) {
     return blocks.at({.blocks = number, .kinds = kinds, .budget_gib = kMuch}, platform);
   };
   int64_t few = kinds > 0 ? 2 : 1, more = 2 * few;
+  parallel_tasks(2, [&](int64_t i) { at(i == 0 ? more : few); });
   auto of_blocks = [&](int64_t number) { return mix(at(few), at(more), double(number - few) / double(more - few)); };
   StageCost none = of_blocks(0), one = of_blocks(1);
   auto part_of = [&](const StageCost& cost) {
@@ -97,11 +98,15 @@ RoughCosts::Share RoughCosts::share_of(const ParallelLayout& layout, const Rough
   return {at->second, unit.share};
 }
 
+bool RoughCosts::knows(const ParallelLayout& layout, const RoughBlocks& blocks) const {
+  return units_.contains(block_key(alone(layout, blocks).layout));
+}
+
 void RoughCosts::prepare(const std::vector<Asked>& asked) {
   std::map<BlockKey, ParallelLayout> missing;
   for (const Asked& one : asked) {
     ParallelLayout unit = alone(*one.layout, one.blocks).layout;
-    if (!units_.contains(block_key(unit))) missing.try_emplace(block_key(unit), unit);
+    if (!knows(*one.layout, one.blocks)) missing.try_emplace(block_key(unit), unit);
   }
   std::vector<std::pair<const ParallelLayout*, Unit*>> tasks;
   for (const auto& [key, unit] : missing) tasks.emplace_back(&unit, &units_[key]);

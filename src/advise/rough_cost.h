@@ -34,6 +34,8 @@ class RoughCosts {
     const ParallelLayout* layout = nullptr;
     RoughBlocks blocks = {};
   };
+  /// Whether that takes no compiling.
+  bool knows(const ParallelLayout& layout, const RoughBlocks& blocks) const;
   /// Compiles what that takes and the curve, side by side.
   void prepare(const std::vector<Asked>& asked);
   /// Bytes of parameters and states of the fullest GPU.

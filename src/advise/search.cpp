@@ -105,14 +105,16 @@ class Search {
 
   // Some of those that come next, by blocks more like their own, which are compiled side by side.
   void know_better(double limit) {
-    constexpr size_t kAtOnce = 8;
+    constexpr size_t kAtOnce = 4;  // that take compiling
     std::vector<Candidate> some;
     std::vector<RoughCosts::Asked> asked;
-    while (some.size() < kAtOnce && !queue_.empty() && !is_known(queue_.top()) && queue_.top().least <= limit) {
+    size_t unknown = 0;
+    while (unknown < kAtOnce && !queue_.empty() && !is_known(queue_.top()) && queue_.top().least <= limit) {
       Candidate next = queue_.top();
       queue_.pop();
       const ParallelLayout& layout = layouts_[next.place];
       next.blocks = next.blocks.closer_to(layout);
+      unknown += !rough_.knows(layout, next.blocks);
       some.push_back(next);
       asked.push_back({&layout, next.blocks});
     }

@@ -15,13 +15,15 @@ namespace {
 
 class Recomputer {
  public:
-  Recomputer(const Graph& graph, bool gathers_once)
+  // `also`: nodes that count as marked; empty: none.
+  Recomputer(const Graph& graph, bool gathers_once, const std::vector<bool>& also = {})
       : graph_(graph), rewriter_(graph), gathering_(find_gathering(graph)), marked_(graph.nodes().size(), false),
         clone_(size_t(graph.num_values()), kNoValue) {
     for (size_t n = 0; n < graph.nodes().size(); ++n) {
       const Node& node = graph.nodes()[n];
       bool view = node.op->fusion == Fusion::kView && is_marked(node.inputs[0]);
-      bool again = gathering_[n] ? !gathers_once : (may_be_again(node) && (node.recompute || view));
+      bool chosen = node.recompute || (!also.empty() && also[n]);
+      bool again = gathering_[n] ? !gathers_once : (may_be_again(node) && (chosen || view));
       marked_[n] = node.phase == Phase::kForward && again;
     }
   }
@@ -100,6 +102,11 @@ bool may_be_again(const Node& node) {
   if (!node.op->effects) return true;
   bool is_collective = node.op == &op::all_gather || node.op == &op::reduce_scatter || node.op == &op::all_reduce;
   return is_collective && node.attrs.get_string("axis") == kTensorAxis;
+}
+
+Graph with_recomputed(const Graph& graph, const PassContext& context, const std::vector<bool>& nodes) {
+  Recomputer recomputer(graph, context.gathers_once, nodes);
+  return recomputer.run() ? recomputer.finish() : graph;
 }
 
 bool apply_recompute(Graph& graph, const PassContext& context) {

@@ -18,6 +18,9 @@ namespace tokamak {
 
 bool apply_recompute(Graph& graph, const PassContext& context);
 
+/// The graph that it makes where these nodes are marked, too.
+Graph with_recomputed(const Graph& graph, const PassContext& context, const std::vector<bool>& nodes);
+
 /// Whether a node may be computed again where it is marked. Of nodes with effects those collectives may that the ranks
 /// of axis tensor do for activations: all of them do so at the same place of the same graph.
 bool may_be_again(const Node& node);

@@ -160,10 +160,15 @@ class Chooser {
     candidates_.push_back(std::move(candidate));
   }
 
-  Graph marked(size_t count) const {
+  std::vector<bool> chosen_of(size_t count) const {
     std::vector<bool> chosen(graph_.nodes().size(), false);
     for (size_t i = 0; i < count; ++i)
       for (size_t n : candidates_[i].nodes) chosen[n] = true;
+    return chosen;
+  }
+
+  Graph marked(size_t count) const {
+    std::vector<bool> chosen = chosen_of(count);
     Rewriter rewriter(graph_);
     for (size_t n = 0; n < chosen.size(); ++n) {
       Node node = graph_.nodes()[n];
@@ -175,11 +180,7 @@ class Chooser {
 
   int64_t peak_of(size_t count) {
     auto [at, fresh] = peaks_.try_emplace(count, 0);
-    if (fresh) {
-      Graph graph = marked(count);
-      apply_recompute(graph, context_);
-      at->second = peak_live_bytes(graph);
-    }
+    if (fresh) at->second = peak_live_bytes(with_recomputed(graph_, context_, chosen_of(count)));
     return at->second;
   }
 

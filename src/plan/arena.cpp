@@ -56,13 +56,15 @@ int64_t find_offset(const std::vector<Placed>& placed, const Block& block) {
     if (gap >= size && gap < best_gap) {
       best = end;
       best_gap = gap;
+      if (gap == size) break;  // none is tighter
     }
     end = std::max(end, other.end);
   }
   return best >= 0 ? best : end;
 }
 
-int64_t place_in_order(std::vector<Block>& blocks, const std::vector<int>& order, int last) {
+// Ends where it takes as much as another order did.
+int64_t place_in_order(std::vector<Block>& blocks, const std::vector<int>& order, int last, int64_t most) {
   PlacedBlocks placed(last + 1);
   int64_t arena = 0;
   for (int i : order) {
@@ -70,6 +72,7 @@ int64_t place_in_order(std::vector<Block>& blocks, const std::vector<int>& order
     block.offset = find_offset(placed.beside(block), block);
     int64_t end = block.offset + aligned(block.bytes);
     arena = std::max(arena, end);
+    if (arena >= most) break;
     placed.add({block.first, block.last, block.offset, end});
   }
   return arena;
@@ -115,7 +118,7 @@ int64_t place_blocks(std::vector<Block>& blocks) {
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(),
                      [&](int a, int b) { return before(blocks[size_t(a)], blocks[size_t(b)]); });
-    int64_t bytes = place_in_order(blocks, order, end);
+    int64_t bytes = place_in_order(blocks, order, end, best_bytes);
     if (bytes < best_bytes) {
       best_bytes = bytes;
       best = blocks;

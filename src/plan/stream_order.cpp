@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 
 namespace tokamak {
 namespace {
@@ -62,16 +63,21 @@ class Progress {
  public:
   explicit Progress(const Plan& plan)
       : plan_(plan), accesses_(find_accesses(plan)),
-        known_(plan.streams.size(), std::vector<int>(plan.streams.size(), -1)), known_after_(plan.launches.size()) {}
+        known_(plan.streams.size(), std::vector<int>(plan.streams.size(), -1)), known_after_(plan.launches.size()),
+        passed_(plan.streams.size()) {}
 
   /// The last launch before `i`, on another stream, that conflicts with it and is not known to be done; -1: none.
   int last_conflict(int i) const {
     const std::vector<int>& known = known_[stream_of(i)];
-    for (int other = i - 1; other >= 0; --other)
-      if (stream_of(other) != stream_of(i) && known[stream_of(other)] < other &&
-          conflict(accesses_[size_t(other)], accesses_[size_t(i)]))
-        return other;
-    return -1;
+    int last = -1;
+    for (size_t stream = 0; stream < passed_.size(); ++stream) {
+      if (stream == stream_of(i)) continue;
+      for (int other : std::views::reverse(passed_[stream])) {
+        if (other <= std::max(known[stream], last)) break;
+        if (conflict(accesses_[size_t(other)], accesses_[size_t(i)])) last = other;
+      }
+    }
+    return last;
   }
 
   /// Launch `i` waits for `other`: then it knows what that one knew, too.
@@ -85,6 +91,7 @@ class Progress {
     std::vector<int>& known = known_[stream_of(i)];
     known[stream_of(i)] = i;
     known_after_[size_t(i)] = known;
+    passed_[stream_of(i)].push_back(i);
   }
 
  private:
@@ -94,6 +101,7 @@ class Progress {
   std::vector<std::vector<Access>> accesses_;
   std::vector<std::vector<int>> known_;        // by stream, by stream: the last launch that is done
   std::vector<std::vector<int>> known_after_;  // by launch, by stream: when it is done
+  std::vector<std::vector<int>> passed_;       // by stream: its launches so far
 };
 
 // By stream: the first launch that conflicts with what `reaching` did in the run before; -1: none.
