@@ -88,7 +88,9 @@ RoughCosts::Alone RoughCosts::alone(const ParallelLayout& layout, const RoughBlo
   int64_t ranks = blocks.context_ranks;
   double sequences = double(layout.micro_batch * ranks) / double(layout.mesh.context);
   int64_t whole = blocks.are_of_many ? kMany * ranks : std::max<int64_t>(int64_t(std::ceil(sequences)), 1);
-  return {unit_layout(request_, layout.mesh.tensor, ranks, layout.mesh.zero, whole), sequences / double(whole)};
+  // Of a single micro-batch ZeRO 1 scatters gradients as ZeRO 2 does.
+  int64_t zero = layout.mesh.zero == 1 && !accumulates(layout) ? 2 : layout.mesh.zero;
+  return {unit_layout(request_, layout.mesh.tensor, ranks, zero, whole), sequences / double(whole)};
 }
 
 RoughCosts::Share RoughCosts::share_of(const ParallelLayout& layout, const RoughBlocks& blocks) {

@@ -31,7 +31,10 @@ bool BudgetSearch::add(const CompiledStep& step) {
   if (better) best_ = used;
   ++tries_;
   is_done_ = is_over(used, computes_again);
-  (used <= 1 ? fits_ : too_much_) = {told_, used, computes_again};
+  bool fits = used <= 1;
+  alike_ = tries_ > 1 && fits == last_fits_ ? alike_ + 1 : 1;
+  last_fits_ = fits;
+  (fits ? fits_ : too_much_) = {told_, used, computes_again};
   if (!is_done_) told_ = choose(used, computes_again);
   return better;
 }
@@ -48,13 +51,14 @@ bool BudgetSearch::is_over(double used, bool computes_again) const {
   return computes_again && fits_.used == 0 && too_much_.used > 0 && used >= too_much_.used;
 }
 
-// Between two tries on a line, but not too close to one of them; else by what a step is expected to grow.
+// Between two tries on a line, but not too close to one of them, and in the middle where the line misses the same way
+// again; else by what a step is expected to grow.
 double BudgetSearch::choose(double used, bool computes_again) const {
   // What has not noticed its budget may be far above what does: no line leads there.
   if (fits_.used > 0 && too_much_.used > 0 && !too_much_.computes_again) return std::sqrt(fits_.told * too_much_.told);
   if (fits_.used > 0 && too_much_.used > 0) {
     double part = (kAim - fits_.used) / (too_much_.used - fits_.used);
-    return std::lerp(fits_.told, too_much_.told, std::clamp(part, kMargin, 1 - kMargin));
+    return std::lerp(fits_.told, too_much_.told, alike_ > 1 ? 0.5 : std::clamp(part, kMargin, 1 - kMargin));
   }
   double next = told_ + (kAim - used) * asked_ / growth_;
   if (used > 1 && !computes_again) next = std::min(next, kAim * asked_ / growth_);  // it has not noticed the budget

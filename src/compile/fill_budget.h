@@ -35,7 +35,9 @@ class BudgetSearch {
 
   double asked_, growth_, told_;
   Try fits_, too_much_;  // the closest on each side
-  double best_ = 0;      // share of the best
+  bool last_fits_ = false;
+  int alike_ = 0;    // the last tries, so many, were on one side
+  double best_ = 0;  // share of the best
   int tries_ = 0;
   bool is_done_ = false;
 };

@@ -86,6 +86,20 @@ TEST(FillBudget, FindsANarrowStep) {
   }
 }
 
+// As a stage of 175B had it: a line from much that is left to a little too much leads to a little too much again and
+// again.
+TEST(FillBudget, GoesToTheMiddleWhereALineMisses) {
+  auto takes = [](double told) {
+    if (told >= 13) return 46.4;
+    return told < 12.1 ? 6.2 : told < 12.36 ? 6.2 + (told - 12.1) / 0.26 * 27.9 : 34.1 + 15 * (told - 12.36);
+  };
+  Compiler compiler{takes, 46.4};
+  compiler.most_told = 13;
+  double gib = filled(compiler, 34.13, 16);
+  EXPECT_LE(gib, 34.13);
+  EXPECT_GE(gib, 0.95 * 34.13);
+}
+
 TEST(FillBudget, WhatIsTooMuchIsNoBetter) {
   Compiler compiler{[](double told) { return told < 12 ? 6.0 : 30.0; }};
   EXPECT_EQ(filled(compiler, 10), 6);
