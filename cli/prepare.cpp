@@ -53,6 +53,8 @@ void visit(FieldList& v, PrepareArguments& c) {
     "own (the tokenizer's), chatml, llama3; pairs: of prompt and completion alone; empty: their field is text",
     one_of({"", "own", "chatml", "llama3", "pairs"}));
   v("skip_bad", o.skip_bad, "pass over lines of JSONL without such a field, or uneven rows of CSV, and count them");
+  v("split", o.split, "take only files whose names, or folders, say that they are of this split; empty: all",
+    one_of({"", "train", "validation", "test"}));
   v("token_type", o.sources.token_type, "type of tokens in files that do not say", one_of({"uint16", "uint32"}));
   v("separator", o.sources.separator, "a marker such as <|endoftext|> between documents of one text file");
   v("members", o.sources.members, "which members of archives are documents, as patterns of their names");

@@ -72,6 +72,10 @@ std::vector<fs::path> find_inputs(const PrepareOptions& options, const PrepareHo
     if (found.empty())
       user_error("[prepare] expected input in {}, got only what `prepare` itself wrote into {}; name another --out",
                  input, options.out.string());
+    if (!options.split.empty())
+      if (size_t others = keep_split(found, options.split, input); others > 0)
+        hooks.note(fmt::format("left out {} file{} of {} that {} not of {}", others, others == 1 ? "" : "s", input,
+                               others == 1 ? "is" : "are", options.split));
     files.insert(files.end(), found.begin(), found.end());
   }
   if (std::string warning = pooled_splits_warning(files); !warning.empty()) hooks.note(warning);

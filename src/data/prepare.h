@@ -21,6 +21,7 @@ struct PrepareOptions {
   SourceOptions sources;
   std::string
       chat;  // objects of JSON are conversations (data/conversation.h): own, chatml, llama3 or pairs; empty: not
+  std::string split;      // train, validation or test: only files whose names say so (data/split_names.h); empty: all
   bool skip_bad = false;  // lines of JSONL that have no text, and uneven rows of CSV, are counted, and no errors
   std::filesystem::path out = "data";
   std::filesystem::path vocab;             // a tokenizer as load_tokenizer() takes it; empty: one is trained

@@ -62,6 +62,24 @@ std::string split_of(const fs::path& path) {
   return found;
 }
 
+size_t keep_split(std::vector<fs::path>& files, const std::string& split, const std::string& input) {
+  std::map<std::string, size_t> counts;
+  auto split_below = [&](const fs::path& file) {
+    return split_of(fs::is_directory(input) ? file.lexically_relative(input) : file);
+  };
+  for (const fs::path& file : files) ++counts[split_below(file)];
+  if (!counts.contains(split)) {
+    std::string list;
+    for (const auto& [name, count] : counts)
+      list += fmt::format("{}{} {}", list.empty() ? "" : ", ", count, name.empty() ? "without a split" : "of " + name);
+    user_error("[prepare] expected files in {} whose names say {}, got {}; name another --split, or leave it out",
+               input, split, list);
+  }
+  size_t all = files.size();
+  std::erase_if(files, [&](const fs::path& file) { return split_below(file) != split; });
+  return all - files.size();
+}
+
 std::string pooled_splits_warning(const std::vector<fs::path>& files) {
   if (files.empty()) return "";
   struct Split {
@@ -80,8 +98,9 @@ std::string pooled_splits_warning(const std::vector<fs::path>& files) {
     list += fmt::format("{}{} of {} ({}{})", list.empty() ? "" : ", ", found.files, split, found.example.string(),
                         found.files > 1 ? ", ..." : "");
   return fmt::format(
-      "warning: files whose names say that they are of different splits are taken together: {}; name those of one "
-      "split alone, and the others as data.val_path (after `prepare` with another --out)",
+      "warning: files whose names say that they are of different splits are taken together: {}; take those of one "
+      "split "
+      "alone (`prepare --split=train`), and the others as data.val_path (after `prepare` with another --out)",
       list);
 }
 

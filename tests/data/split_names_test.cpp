@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/expect_error.h"
+#include "tests/support/temporary_folder.h"
+
 namespace tokamak {
 namespace {
 
@@ -15,6 +18,20 @@ TEST(SplitNames, AreWordsOfAName) {
   EXPECT_EQ(split_of("train/test.txt"), "test") << "the nearest";
   for (const char* name : {"trains.txt", "contest.txt", "values.bin", "latest/a.txt", "text.txt"})
     EXPECT_EQ(split_of(name), "") << name;
+}
+
+TEST(SplitNames, FilesOfOneAreKept) {
+  using Files = std::vector<std::filesystem::path>;
+  TemporaryFolder folder;
+  std::string input = (folder / "test_of_training").string();
+  std::filesystem::create_directories(input);
+  auto of = [&](const char* name) { return std::filesystem::path(input) / name; };
+  Files files = {of("data/train-0.csv"), of("data/validation-0.csv"), of("train/1.csv"), of("notes.txt")};
+  Files train = files;
+  EXPECT_EQ(keep_split(train, "train", input), 2u);
+  EXPECT_EQ(train, (Files{of("data/train-0.csv"), of("train/1.csv")}));
+  expect_user_error([&] { keep_split(files, "test", input); },
+                    {input, "say test", "1 without a split, 2 of train, 1 of validation", "--split"});
 }
 
 TEST(SplitNames, ToldWhereSeveralArePooled) {
