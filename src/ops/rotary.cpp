@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "graph/builder.h"
 #include "graph/host_tensor.h"
+#include "ops/packed_rotary.h"
 
 #include <cmath>
 #include <numbers>
@@ -194,8 +195,10 @@ RotaryDims rotary_dims(const NodeSpec& spec) {
   int64_t D = spec.attrs.get_int("head_width"),
           rows = positions_of(spec).shape.empty() ? 0 : positions_of(spec).shape[0];
   if (&spec.op == &op::rotary_qkv) return {first[0], first[1], first[2] / D, spec.inputs[1].shape[2] / D, D, rows};
-  int64_t H = first[2] / 3 / D;
-  return {first[0], first[1], H, H / spec.attrs.get_int("group"), D, rows};
+  int64_t group = spec.attrs.get_int("group");
+  bool is_packed = &spec.op == &op::packed_rotary;
+  int64_t H = is_packed ? first[2] / D / (group + 2) * group : first[2] / 3 / D;
+  return {first[0], first[1], H, H / group, D, rows};
 }
 
 // Llama 3's rule, as Meta's report has no formula, is that of Transformers' rope type "llama3".

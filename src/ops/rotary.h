@@ -30,11 +30,13 @@ struct RotaryOptions {
 /// q (B, T, H D), k and v (B, T, K D), positions i32 (B, T) or (1, T) -> qkv (B, T, 3 H D); K divides H.
 ValueId rotary_qkv(GraphBuilder& g, ValueId q, ValueId k, ValueId v, ValueId positions, const RotaryOptions& options);
 
-/// Of a node of either op.
+/// Of a node of these ops, or of those of ops/packed_rotary.h.
 struct RotaryDims {
   int64_t B, T, H, K, D;
   int64_t position_rows;  // B or 1
   int64_t group() const { return H / K; }
+  /// Columns of q, k and v side by side.
+  int64_t projected() const { return (H + 2 * K) * D; }
 };
 RotaryDims rotary_dims(const NodeSpec& spec);
 /// D/2 frequencies, as all kernels take them; the angle is the f32 product of position and frequency.

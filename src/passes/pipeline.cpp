@@ -18,6 +18,7 @@
 #include "passes/fused_optimizer.h"
 #include "passes/gather_low.h"
 #include "passes/join_pads.h"
+#include "passes/join_projections.h"
 #include "passes/low_parameters.h"
 #include "passes/merge_adds.h"
 #include "passes/merge_casts.h"
@@ -38,6 +39,7 @@ using C = const PassContext&;
 bool always(C) { return true; }
 bool fuses(C c) { return is_enabled(c, "fuse"); }
 bool low_precision(C c) { return is_low(c.options.precision); }
+bool trains_low(C c) { return low_precision(c) && !c.low_parameters; }
 bool on_mesh(C c) { return c.mesh.num_ranks() > 1; }
 bool chunks_classifier(C c) { return c.target.chunked_classifier; }
 bool low_on_mesh(C c) { return on_mesh(c) && low_precision(c); }
@@ -79,6 +81,8 @@ constexpr Pass kPasses[] = {
      "bf16 or f16 in matmuls, attention and the residual stream, f32 in reductions, losses and the optimizer"},
     {"tf32", PassStage::kRewrite, Numerics::kTolerance, Effects::kKept, tf32_precision, autocast,
      "lets f32 matmuls and attention run in TF32, where the target has units for it"},
+    {"join_projections", PassStage::kRewrite, Numerics::kTolerance, Effects::kKept, trains_low, join_projections,
+     "q, k and v of rotary positions are one product, of weights put side by side"},
     {"float8_products", PassStage::kRewrite, Numerics::kTolerance, Effects::kKept, float8_precision, float8_products,
      "e4m3 and e5m2 operands in products of what norms make and in the classifier, where that pays with its casts"},
     {"gather_low", PassStage::kRewrite, Numerics::kExact, Effects::kKept, low_on_mesh, gather_low,

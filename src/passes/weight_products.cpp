@@ -2,6 +2,7 @@
 
 #include "graph/op_def.h"
 #include "ops/matmul.h"
+#include "ops/movement.h"
 #include "ops/pointwise.h"
 
 #include <algorithm>
@@ -14,7 +15,8 @@ bool is_backward(const Node& node) { return node.phase == Phase::kBackward; }
 // Whether the node reads nothing but the product: one operand, and perhaps the sum of its gradients so far.
 bool is_follower(const Graph& graph, const Node& node) {
   if (node.op == &op::add) return graph.argument_of(node.inputs[0]) || graph.argument_of(node.inputs[1]);
-  return node.inputs.size() == 1 && (node.op->fusion == Fusion::kView || node.op == &op::cast || node.op->together);
+  bool is_view = node.op->fusion == Fusion::kView || node.op == &op::slice;  // of products joined, their parts
+  return node.inputs.size() == 1 && (is_view || node.op == &op::cast || node.op->together);
 }
 
 // The product and the nodes that only carry its gradient on to the update. Empty: other nodes of the

@@ -110,6 +110,40 @@ TEST(Slots, GiveTheSameBitsOfLlama) {
   }
 }
 
+// Its queries, keys and values are one product (passes/join_projections.h), of weights that ranks may have to gather.
+RunConfig low_llama() {
+  RunConfig config = tiny();
+  config.model.family = "llama";
+  config.model.heads = 2;
+  config.model.width = 8;
+  config.compile.precision = Precision::kBf16;
+  return config;
+}
+
+TEST(Slots, GiveTheSameBitsOfLlamaInLowPrecision) {
+  RunConfig config = low_llama();
+  expect_same_bits_on_any_mesh(config, {0, 2, 3});
+  Outcome expected = train_on_mesh(config);
+  config.compile.memory_budget_gib = 1e-6;
+  EXPECT_EQ(differing(expected, train_on_mesh(config)), "") << "much is computed again";
+}
+
+TEST(Slots, JoinedProjectionsDifferFromSingleOnesInRoundingAlone) {
+  for (const MeshConfig& mesh : {MeshConfig{.data = 1, .slots = 4}, MeshConfig{.data = 1, .tensor = 2, .slots = 4},
+                                 MeshConfig{.data = 1, .context = 2, .slots = 4}}) {
+    RunConfig config = low_llama();
+    config.mesh = mesh;
+    Outcome joined = train_on_mesh(config);
+    config.compile.disable_passes = {"join_projections"};
+    Outcome single = train_on_mesh(config);
+    EXPECT_NE(differing(single, joined), "") << "they were not joined";
+    for (size_t i = 0; i < single.losses.size(); ++i) {
+      EXPECT_NEAR(joined.losses[i], single.losses[i], 1e-3);
+      EXPECT_NEAR(joined.norms[i], single.norms[i], 3e-3);
+    }
+  }
+}
+
 TEST(Slots, GiveTheSameBitsOfModern) {
   RunConfig config = tiny();
   config.model = tiny_modern(config.model);

@@ -1,5 +1,7 @@
 #include "ops/rotary.h"
 
+#include "ops/packed_rotary.h"
+
 #include "tests/ops/harness.h"
 
 #include <gtest/gtest.h>
@@ -38,6 +40,12 @@ std::vector<OpCase> rotary_cases() {
       {"Groups", &op::rotary_qkv_grad, {f32({2, 3, 72}), rows}, grad_attrs(4, 3)},
       {"OneRow", &op::rotary_qkv_grad, {f32({2, 3, 24}), row}, grad_attrs(2, 1)},
       {"Bf16", &op::rotary_qkv_grad, {bf16({2, 3, 24}), row}, grad_attrs(4, 2), 2e-2},
+      {"Heads", &op::packed_rotary, {f32({2, 3, 24}), row}, grad_attrs(4, 1)},
+      {"Groups", &op::packed_rotary, {f32({2, 3, 40}), rows}, grad_attrs(4, 3)},
+      {"Bf16", &op::packed_rotary, {bf16({2, 3, 24}), row}, grad_attrs(4, 1), 1e-2},
+      {"Heads", &op::packed_rotary_grad, {f32({2, 3, 24}), row}, grad_attrs(4, 1)},
+      {"Groups", &op::packed_rotary_grad, {f32({2, 3, 72}), rows}, grad_attrs(4, 3)},
+      {"Bf16", &op::packed_rotary_grad, {bf16({2, 3, 24}), row}, grad_attrs(4, 2), 2e-2},
   };
 }
 

@@ -235,8 +235,9 @@ TEST(ShardingRules, AreThereForAllOpsThatTheStepIsWrittenIn) {
                                             "context_attention", "context_attention_grad",
                                             // what shard appends
                                             "classifier", "column", "flat", "fused_matmul", "multi_adamw", "multi_add",
-                                            "multi_cast", "row",  // made by passes after it
-                                            "sample_token"};      // of generation
+                                            "multi_cast", "packed_rotary", "packed_rotary_grad",
+                                            "row",            // made by passes after it
+                                            "sample_token"};  // of generation
   std::set<std::string_view> cut;
   for (const OpCase& c : all_cases())
     if (!ways_to_cut(Whole(c).rule).empty()) cut.insert(c.op->name);

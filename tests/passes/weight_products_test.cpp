@@ -34,5 +34,24 @@ TEST(WeightProducts, AreFoundWithWhatBecomesOfThem) {
   EXPECT_EQ(products[6], std::vector<int>()) << "the backward pass goes on with it";
 }
 
+// Of products that were joined each parameter has a part.
+TEST(WeightProducts, HavePartsForSeveralParameters) {
+  Graph graph = test::parse(R"(graph g {
+    input x = %0 : f32[8,4]
+    input dy = %1 : f32[8,6]
+    param v = %2 : f32[2,4]
+    param w = %3 : f32[4,4]
+    %4 = matmul(%1, %0) {trans_a=true, trans_b=false} #backward : f32[6,4]
+    %5 = slice(%4) {begin=0, dim=0, size=2} #backward : f32[2,4]
+    %6 = slice(%4) {begin=2, dim=0, size=4} #backward : f32[4,4]
+    %7 = all_reduce(%6) {axis="data", reduction="sum", size=2} #backward : f32[4,4]
+    %8 = add(%2, %5) #update : f32[2,4]
+    %9 = add(%3, %7) #update : f32[4,4]
+    update %2 = %8
+    update %3 = %9
+  })");
+  EXPECT_EQ(find_weight_products(graph)[0], (std::vector<int>{0, 1, 2, 3}));
+}
+
 }  // namespace
 }  // namespace tokamak

@@ -18,6 +18,7 @@
 #include "ops/movement.h"
 #include "ops/multi_add.h"
 #include "ops/multi_cast.h"
+#include "ops/packed_rotary.h"
 #include "ops/reduce.h"
 #include "ops/rotary.h"
 #include "ops/sample_token.h"
@@ -57,6 +58,8 @@ constexpr Row kKernels[] = {
     {&op::multi_add, make_multi_add_kernel},
     {&op::multi_adamw, make_multi_adamw_kernel},
     {&op::multi_cast, make_multi_cast_kernel},
+    {&op::packed_rotary, make_rotary_kernel, nullptr, has_rotary},
+    {&op::packed_rotary_grad, make_rotary_grad_kernel, nullptr, has_rotary},
     {&op::pad, make_pad_kernel},
     {&op::rotary_qkv, make_rotary_kernel, nullptr, has_rotary},
     {&op::rotary_qkv_grad, make_rotary_grad_kernel, nullptr, has_rotary},

@@ -28,7 +28,7 @@ std::unique_ptr<Kernel> make_sample_token_kernel(const Graph& graph, const Node&
 bool has_attention(const Graph& graph, const Node& node);
 bool has_attention_decode(const Graph& graph, const Node& node);
 bool has_attention_grad(const Graph& graph, const Node& node);
-bool has_rotary(const Graph& graph, const Node& node);  // and its gradient
+bool has_rotary(const Graph& graph, const Node& node);  // and its gradient, packed or not
 bool has_sample_token(const Graph& graph, const Node& node);
 bool has_matmul(const Graph& graph, const Node& node);
 /// The same of any node.

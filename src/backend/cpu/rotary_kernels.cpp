@@ -1,5 +1,6 @@
 // rotary_qkv and its gradient: rows in parallel; the angles of a row are turned into cosines and sines once for all
 // heads. Sums are f32, in the order of the heads.
+#include "ops/packed_rotary.h"
 #include "ops/rotary.h"
 
 #include "backend/cpu/kernels.h"
@@ -16,6 +17,22 @@ using Inputs = std::span<const void* const>;
 using Outputs = std::span<void* const>;
 
 constexpr int64_t kRowsAtOnce = 4;
+
+// Where q, k and v lie, or their gradients, each an operand of its own or side by side in the first.
+template <typename T, typename Pointer>
+struct Projected {
+  T* q;
+  T* k;
+  T* v;
+  int64_t q_stride, kv_stride;  // from a row to the next
+
+  Projected(const RotaryDims& d, bool is_packed, std::span<const Pointer> operands)
+      : q(static_cast<T*>(operands[0])), k(is_packed ? q + d.H * d.D : static_cast<T*>(operands[1])),
+        v(is_packed ? k + d.K * d.D : static_cast<T*>(operands[2])), q_stride(is_packed ? d.projected() : d.H * d.D),
+        kv_stride(is_packed ? d.projected() : d.K * d.D) {}
+};
+
+bool is_packed(const Node& node) { return node.op == &op::packed_rotary || node.op == &op::packed_rotary_grad; }
 
 // The cosines and sines of a row's angles.
 struct Turns {
@@ -58,20 +75,22 @@ template <typename T>
 class RotaryKernel : public Kernel {
  public:
   RotaryKernel(const Graph& graph, const Node& node)
-      : d_(rotary_dims(spec_of(graph, node))), frequencies_(rotary_frequencies(node.attrs)) {}
+      : d_(rotary_dims(spec_of(graph, node))), is_packed_(is_packed(node)),
+        frequencies_(rotary_frequencies(node.attrs)) {}
 
   void run(Inputs in, Outputs out) override {
     int64_t width = d_.H * d_.D;
+    Projected<const T, const void*> from(d_, is_packed_, in);
     parallel_for(d_.B * d_.T, kRowsAtOnce, [&](int64_t begin, int64_t end, int) {
       Turns turns{d_, frequencies_};
       for (int64_t row = begin; row < end; ++row) {
-        turns.load(static_cast<const int32_t*>(in[3]), row);
+        turns.load(static_cast<const int32_t*>(in.back()), row);
         for (int64_t h = 0; h < d_.H; ++h) {
-          int64_t kv = (row * d_.K + h / d_.group()) * d_.D;
+          int64_t kv = row * from.kv_stride + h / d_.group() * d_.D;
           T* to = static_cast<T*>(out[0]) + row * 3 * width + h * d_.D;
-          turn_head(turns, static_cast<const T*>(in[0]) + row * width + h * d_.D, to);
-          turn_head(turns, static_cast<const T*>(in[1]) + kv, to + width);
-          std::copy_n(static_cast<const T*>(in[2]) + kv, d_.D, to + 2 * width);
+          turn_head(turns, from.q + row * from.q_stride + h * d_.D, to);
+          turn_head(turns, from.k + kv, to + width);
+          if (from.v + kv != to + 2 * width) std::copy_n(from.v + kv, d_.D, to + 2 * width);
         }
       }
     });
@@ -79,6 +98,7 @@ class RotaryKernel : public Kernel {
 
  private:
   RotaryDims d_;
+  bool is_packed_;
   std::vector<float> frequencies_;
 };
 
@@ -86,16 +106,18 @@ template <typename T>
 class RotaryGradKernel : public Kernel {
  public:
   RotaryGradKernel(const Graph& graph, const Node& node)
-      : d_(rotary_dims(spec_of(graph, node))), frequencies_(rotary_frequencies(node.attrs)) {}
+      : d_(rotary_dims(spec_of(graph, node))), is_packed_(is_packed(node)),
+        frequencies_(rotary_frequencies(node.attrs)) {}
 
   void run(Inputs in, Outputs out) override {
     const auto* dqkv = static_cast<const T*>(in[0]);
     int64_t D = d_.D, width = d_.H * D;
+    Projected<T, void*> to(d_, is_packed_, out);
     parallel_for(d_.B * d_.T, kRowsAtOnce, [&](int64_t begin, int64_t end, int) {
       Turns turns{d_, frequencies_};
       std::vector<float> sum(static_cast<size_t>(D));
-      auto put = [&](void* tensor, int64_t head) {
-        for (int64_t i = 0; i < D; ++i) static_cast<T*>(tensor)[head * D + i] = from_float<T>(sum[size_t(i)]);
+      auto put = [&](T* head) {
+        for (int64_t i = 0; i < D; ++i) head[i] = from_float<T>(sum[size_t(i)]);
         std::fill(sum.begin(), sum.end(), 0.0f);
       };
       for (int64_t row = begin; row < end; ++row) {
@@ -103,15 +125,15 @@ class RotaryGradKernel : public Kernel {
         const T* from = dqkv + row * 3 * width;
         for (int64_t h = 0; h < d_.H; ++h) {
           add_back(turns, from + h * D, sum.data());
-          put(out[0], row * d_.H + h);
+          put(to.q + row * to.q_stride + h * D);
         }
         for (int64_t k = 0; k < d_.K; ++k) {
           const T* group = from + width + k * d_.group() * D;
           for (int64_t h = 0; h < d_.group(); ++h) add_back(turns, group + h * D, sum.data());
-          put(out[1], row * d_.K + k);
+          put(to.k + row * to.kv_stride + k * D);
           for (int64_t h = 0; h < d_.group(); ++h)
             for (int64_t i = 0; i < D; ++i) sum[size_t(i)] += to_float(group[width + h * D + i]);
-          put(out[2], row * d_.K + k);
+          put(to.v + row * to.kv_stride + k * D);
         }
       }
     });
@@ -119,6 +141,7 @@ class RotaryGradKernel : public Kernel {
 
  private:
   RotaryDims d_;
+  bool is_packed_;
   std::vector<float> frequencies_;
 };
 

@@ -14,6 +14,7 @@
 #include "ops/movement.h"
 #include "ops/multi_add.h"
 #include "ops/multi_cast.h"
+#include "ops/packed_rotary.h"
 #include "ops/reduce.h"
 #include "ops/rotary.h"
 #include "ops/sample_token.h"
@@ -55,9 +56,11 @@ constexpr Row kKernels[] = {
     {&op::multi_add, make_multi_add_kernel, nullptr, by_making},
     {&op::multi_adamw, make_multi_adamw_kernel, nullptr, by_making},
     {&op::multi_cast, make_multi_cast_kernel, nullptr, by_making},
+    {&op::packed_rotary, make_rotary_kernel, nullptr, by_making},
+    {&op::packed_rotary_grad, make_rotary_kernel, nullptr, by_making},
     {&op::pad, make_pad_kernel, nullptr, by_making},
     {&op::rotary_qkv, make_rotary_kernel, nullptr, by_making},
-    {&op::rotary_qkv_grad, make_rotary_grad_kernel, nullptr, by_making},
+    {&op::rotary_qkv_grad, make_rotary_kernel, nullptr, by_making},
     {&op::row, make_group_kernel, group_scratch, by_making},
     {&op::sample_token, make_sample_token_kernel, nullptr, by_making, has_sample_token},
     {&op::slice, make_slice_kernel, nullptr, by_making},

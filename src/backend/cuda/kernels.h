@@ -38,8 +38,7 @@ KernelPtr make_multi_cast_kernel(Context& context, const Graph& graph, const Nod
 KernelPtr make_pad_kernel(Context& context, const Graph& graph, const Node& node);
 /// Any op, by its reference on the host: slow, and the launch cannot be recorded.
 KernelPtr make_reference_kernel(Context& context, const Graph& graph, const Node& node);
-KernelPtr make_rotary_kernel(Context& context, const Graph& graph, const Node& node);
-KernelPtr make_rotary_grad_kernel(Context& context, const Graph& graph, const Node& node);
+KernelPtr make_rotary_kernel(Context& context, const Graph& graph, const Node& node);  // and its gradient, and packed
 /// The reference where the logits are not f32.
 KernelPtr make_sample_token_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_slice_kernel(Context& context, const Graph& graph, const Node& node);

@@ -1,8 +1,11 @@
 // Rotary positions on the GPU against the interpreter, and their device code without one.
 #include "ops/rotary.h"
 
+#include "ops/packed_rotary.h"
+
 #include "backend/cuda/rotary_kernels.h"
 #include "graph/builder.h"
+#include "ops/pointwise.h"
 #include "tests/backend/cuda/architectures.h"
 #include "tests/backend/cuda/gpu_harness.h"
 #include "tests/support/random_tensors.h"
@@ -34,6 +37,25 @@ Graph rotary_graph(const Heads& heads, DType dtype, bool own_positions) {
   return graph;
 }
 
+// The same with q, k and v side by side, which are sums first: values that may be written over, unless they are kept.
+Graph packed_graph(const Graph& apart, bool keeps) {
+  Graph graph;
+  GraphBuilder g(graph);
+  auto sum = [&](const std::string& name, const ValueType& type) {
+    return add(g, g.input(name, type), g.input(name + "2", type));
+  };
+  for (const Node& node : apart.nodes()) {
+    RotaryDims d = rotary_dims(spec_of(apart, node));
+    bool is_gradient = node.op == &op::rotary_qkv_grad;
+    int64_t columns = is_gradient ? 3 * d.H * d.D : d.projected();
+    ValueId from = sum(is_gradient ? "dqkv" : "packed", {apart.dtype(node.inputs[0]), {d.B, d.T, columns}});
+    ValueId positions = g.input(is_gradient ? "rows" : "positions", apart.type(node.inputs.back()));
+    if (keeps) graph.add_result(is_gradient ? "kept dqkv" : "kept", from);
+    graph.add_result(is_gradient ? "grad" : "qkv", packed_rotary(g, apart, node, from, positions));
+  }
+  return graph;
+}
+
 TEST(GpuRotary, EqualsInterpreter) {
   if (!has_gpu()) GTEST_SKIP() << kNoGpu;
   for (const Heads& heads : kHeads)
@@ -42,6 +64,8 @@ TEST(GpuRotary, EqualsInterpreter) {
       expect_matches_interpreter(graph, random_arguments(graph, 3, 4000));
       Graph low = rotary_graph(heads, DType::kBF16, own_positions);
       expect_matches_interpreter(low, random_arguments(low, 3, 4000));
+      for (const Graph& packed : {packed_graph(graph, true), packed_graph(low, false)})
+        expect_matches_interpreter(packed, random_arguments(packed, 3, 4000));
     }
 }
 
@@ -51,6 +75,11 @@ TEST(RotarySource, Compiles) {
       Graph graph = rotary_graph(heads, dtype, true);
       for (const Node& node : graph.nodes())
         expect_compiles(cuda::rotary_source(graph, node), {"rotary", "rotary_grad"}, checked_architectures());
+      if (dtype != DType::kBF16) continue;
+      Graph packed = packed_graph(graph, false);
+      for (const Node& node : packed.nodes())
+        if (node.op->name.starts_with("packed"))
+          expect_compiles(cuda::rotary_source(packed, node), {"rotary", "rotary_grad"}, checked_architectures());
     }
   }
 }
