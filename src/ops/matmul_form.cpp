@@ -38,10 +38,13 @@ class Reader {
     read_product();
     size_t end = nodes_.size();
     if (nodes_.back()->op == &op::reduce_sum) end -= ends_in_widened_sum() ? 2 : 1;
+    size_t sums = end;
+    end = take_narrowing(end);
     size_t at = take_bias(1, end) ? 2 : 1;
     if (at == 1 && (end - at == 1 || end - at == 2)) at = take_accumulation(at, end);
     if (at < end) read_function(at, end);
-    if (end < nodes_.size()) read_sums();
+    if (narrow_ != kNoValue && !form_.function) refuse(*nodes_[sums - 1]);
+    if (sums < nodes_.size()) read_sums();
     read_results();
     return std::move(form_);
   }
@@ -97,6 +100,19 @@ class Reader {
       if (origin(node.inputs[side]) == origin(current) && argument(node.inputs[1 - side]) >= 0)
         return node.inputs[1 - side];
     return kNoValue;
+  }
+
+  // A cast to f32, a product with a number and a cast to eight bits at the end. Returns where they begin.
+  size_t take_narrowing(size_t end) {
+    if (end < 4 || nodes_[end - 1]->op != &op::cast || !is_float8(body_.dtype(nodes_[end - 1]->outputs[0]))) return end;
+    const Node &wide = *nodes_[end - 3], &scaled = *nodes_[end - 2], &last = *nodes_[end - 1];
+    bool chain = wide.op == &op::cast && scaled.op == &op::mul && origin(scaled.inputs[0]) == wide.outputs[0] &&
+                 origin(last.inputs[0]) == scaled.outputs[0];
+    form_.narrow_scale = chain ? argument(scaled.inputs[1]) : -1;
+    if (form_.narrow_scale < 0 || num_elements(body_.shape(scaled.inputs[1])) != 1) refuse(last);
+    form_.narrow = body_.dtype(last.outputs[0]);
+    narrow_ = last.outputs[0];
+    return end - 3;
   }
 
   bool take_bias(size_t at, size_t end) {
@@ -205,7 +221,7 @@ class Reader {
         ++found;
         continue;
       }
-      if (from == origin(current_))
+      if (from == (narrow_ == kNoValue ? origin(current_) : narrow_))
         form_.y = int(i);
       else if (form_.function && from == origin(before_))
         form_.argument = int(i);
@@ -249,7 +265,7 @@ class Reader {
   std::vector<const Node*> nodes_;        // but for reshapes, from the product on
   const Node* before_product_ = nullptr;  // the prologue
   MatmulForm form_;
-  ValueId product_ = kNoValue, current_ = kNoValue, before_ = kNoValue, sums_ = kNoValue;
+  ValueId product_ = kNoValue, current_ = kNoValue, before_ = kNoValue, sums_ = kNoValue, narrow_ = kNoValue;
   std::map<ValueId, int> values_;  // of the body -> of the function
 };
 
@@ -346,6 +362,8 @@ std::shared_ptr<const Graph> make_body(const MatmulForm& form, const std::vector
   ValueId argument = y;
   if (form.function) y = apply(g, *form.function, argument, form.operand < 0 ? kNoValue : input(form.operand));
   results[size_t(form.y)] = y;
+  if (form.narrow_scale >= 0)
+    results[size_t(form.y)] = cast(g, mul(g, cast(g, y, DType::kF32), input(form.narrow_scale)), form.narrow);
   if (form.argument >= 0) results[size_t(form.argument)] = argument;
   if (form.sums >= 0) {
     ValueId sums = reduce_sum(g, cast(g, y, DType::kF32), all_but_last(g.shape(y)), true);

@@ -6,7 +6,8 @@
 //   addend + mm                         addend: a matrix of y's type; y may lie where it does
 //   f(mm), f(mm + bias), f(mm, operand) f: any pointwise function, operand: a matrix of the product's type
 //
-// Beside y a function's argument (mm or mm + bias) may be stored, and the sums of y over all rows. What a function
+// A function's result may be stored in eight bits, times f32[] an input, instead: y is cast(f * input). Beside y a
+// function's argument (mm or mm + bias) may be stored, and the sums of y over all rows. What a function
 // reads is rounded as if it came from memory. The operand a may be what a row group makes of other inputs, as a norm:
 // a node `row` in the body, before the product. Tests: tests/ops/matmul_form_test.cpp
 #pragma once
@@ -32,6 +33,7 @@ struct MatmulForm {
   int bias = -1;
   int addend = -1;
   int operand = -1;
+  int narrow_scale = -1;  // what the function's result is multiplied by before it becomes eight bits
   // Positions among its outputs.
   int argument = -1;  // what the function is applied to
   int y = 0;
@@ -41,6 +43,7 @@ struct MatmulForm {
   bool trans_a = false, trans_b = false;
   MatmulFormats formats;                   // of the product alone
   DType output = DType::kF32;              // of the product, or the sum, as it is stored or as the function reads it
+  DType narrow = DType::kF8E4M3;           // of y, with a narrow_scale
   int64_t batch = 1, m = 0, n = 0, k = 0;  // batch times op(a) (m, k) times op(b) (k, n)
   /// A flat group over (batch * m, n) with one result: of input 0, its argument, and input 1, the operand.
   std::optional<GroupBody> function;

@@ -13,6 +13,7 @@
 #include "ops/pointwise.h"
 #include "ops/reduce.h"
 #include "ops/rms_norm.h"
+#include "passes/eliminate_dead_code.h"
 #include "passes/product_use.h"
 
 #include <algorithm>
@@ -26,6 +27,7 @@ namespace tokamak {
 namespace {
 
 constexpr double kLeast = 1e-30;    // of a scale: that of a matrix of zeros is no number
+constexpr double kLargest = 448;    // e4m3: what no element exceeds becomes this
 constexpr int64_t kMultiple = 16;   // of all sizes, as the tensor cores and the library want them
 constexpr double kLaunches = 4;     // kernels that a product's scales and casts are
 constexpr double kWeightBytes = 6;  // of each element: read for the largest and for the cast, written, transposed
@@ -69,7 +71,8 @@ ValueId find_loss_gradient(const Graph& graph) {
 class Float8Products {
  public:
   Float8Products(const Graph& graph, const Target& target)
-      : graph_(graph), target_(target), rewriter_(graph), loss_gradient_(find_loss_gradient(graph)) {}
+      : graph_(graph), target_(target), users_(find_users(graph)), escaping_(find_escaping(graph)), rewriter_(graph),
+        loss_gradient_(find_loss_gradient(graph)) {}
 
   bool run() {
     choose();
@@ -91,6 +94,15 @@ class Float8Products {
 
  private:
   void choose() {
+    choose_known();
+    for (const Node& node : graph_.nodes()) {
+      if (node.op == &op::gelu) choose_hidden(node.outputs[0], product_before(node.inputs[0]));
+      if (node.op == &op::gelu_grad) choose_hidden(node.outputs[0], product_before(node.inputs[1]));
+    }
+  }
+
+  // Products of what norms make, and of the residual stream's gradient.
+  void choose_known() {
     std::vector<ProductUse> uses = find_product_uses(graph_);
     for (size_t n = 0; n < graph_.nodes().size(); ++n) {
       const Node& node = graph_.nodes()[n];
@@ -99,6 +111,67 @@ class Float8Products {
       const Node* norm = is_gradient(node, uses[n]) ? nullptr : norm_of(node.inputs[0]);
       sources_[norm ? norm->outputs[0] : node.inputs[0]] = !norm;
     }
+  }
+
+  // The product that a function is applied to, perhaps with a bias; -1: there is none.
+  int product_before(ValueId value) const {
+    int n = graph_.producer(value);
+    if (n >= 0 && graph_.nodes()[size_t(n)].op == &op::add) n = graph_.producer(graph_.nodes()[size_t(n)].inputs[0]);
+    return n >= 0 && graph_.nodes()[size_t(n)].op == &op::matmul ? n : -1;
+  }
+
+  // GELU of a chosen product, or its gradient: where all products that read it can have eight bits, nothing else is
+  // stored of it.
+  void choose_hidden(ValueId value, int product) {
+    if (product < 0 || !chosen_.contains(product)) return;
+    bool gradient = is_gradient(graph_.nodes()[size_t(product)], chosen_.at(product));
+    if (!gradient && !norm_of(graph_.nodes()[size_t(product)].inputs[0])) return;
+    std::map<int, ProductUse> found;
+    if (!find_narrow_readers(value, value, gradient, found) || found.empty()) return;
+    chosen_.insert(found.begin(), found.end());
+    sources_[value] = gradient;
+    if (!gradient) hidden_[product] = value;
+  }
+
+  // Of `value` or a view of it. False where one needs it as it is; sums of a gradient are part of its product.
+  bool find_narrow_readers(ValueId hidden, ValueId value, bool gradient, std::map<int, ProductUse>& found) const {
+    for (int n : users_[size_t(value)]) {
+      const Node& reader = graph_.nodes()[size_t(n)];
+      bool sums = reader.op == &op::cast || reader.op == &op::reduce_sum;
+      if (reader.op == &op::reshape) {
+        if (!find_narrow_readers(hidden, reader.outputs[0], gradient, found)) return false;
+      } else if (gradient && sums) {
+        continue;
+      } else if (reader.op == &op::matmul && takes_hidden(reader, value, gradient)) {
+        found[n] = reader.attrs.get_bool("trans_a") ? ProductUse::kWeightGradient
+                   : gradient                       ? ProductUse::kInputGradient
+                                                    : ProductUse::kForward;
+      } else {
+        return false;
+      }
+    }
+    return !escaping_[size_t(value)];
+  }
+
+  bool takes_hidden(const Node& node, ValueId value, bool gradient) const {
+    const ValueType &a = graph_.type(node.inputs[0]), &b = graph_.type(node.inputs[1]);
+    if (node.inputs.size() != 2 || a.dtype != DType::kBF16 || b.dtype != DType::kBF16 || b.shape.size() != 2)
+      return false;
+    if (node.inputs[0] == node.inputs[1] || node.attrs.find("result")) return false;  // keep_mlp_bf16
+    MatmulDims d = dims(node);
+    if (d.m % kMultiple != 0 || d.n % kMultiple != 0 || d.k % kMultiple != 0) return false;
+    if (!node.attrs.get_bool("trans_a")) return node.inputs[0] == value && pays(d);
+    if (node.attrs.get_bool("trans_b") || !pays_for_weight(d)) return false;
+    // The other operand has eight bits for other products already.
+    ValueId other = origin(node.inputs[gradient ? 0 : 1]);
+    auto source = sources_.find(other);
+    return node.inputs[gradient ? 1 : 0] == value && source != sources_.end() && source->second == !gradient;
+  }
+
+  // The value that views show.
+  ValueId origin(ValueId value) const {
+    const Node* maker = maker_of(value);
+    return maker && maker->op == &op::reshape ? origin(maker->inputs[0]) : value;
   }
 
   static bool is_gradient(const Node& node, ProductUse use) {
@@ -167,11 +240,39 @@ class Float8Products {
     return saved > bytes / target_.memory_bandwidth + kLaunches * target_.launch_seconds;
   }
 
-  void convert(const Node& node, ProductUse use) {
-    bool gradient = is_gradient(node, use);
-    Scaled x = gradient ? scaled_gradient(node.inputs[0]) : scaled_activation(node.inputs[0]),
-           weight = scaled_weight(node);
+  // The same of a weight's gradient, whose smaller operand is transposed.
+  bool pays_for_weight(const MatmulDims& d) const {
+    double flops = 2 * double(d.m) * double(d.n) * double(d.k);
+    double saved =
+        flops / product_rate(target_, NumberFormat::kBf16) - flops / product_rate(target_, NumberFormat::kF8E4M3);
+    double bytes = 2 * double(std::min(d.m, d.n)) * double(d.k);
+    return saved > bytes / target_.memory_bandwidth + kLaunches * target_.launch_seconds;
+  }
+
+  // a^T b as a product whose one operand is transposed: the one that is not hidden.
+  void convert_weight_gradient(const Node& node) {
+    bool left = sources_.contains(origin(node.inputs[0])) && !sources_.at(origin(node.inputs[0])) &&
+                !norm_of(node.inputs[0]);  // what is hidden
+    Scaled a = scaled_source(node.inputs[0]), b = scaled_source(node.inputs[1]);
     GraphBuilder& g = rewriter_.in_place_of(node);
+    (left ? b : a).values = transposed(g, left ? b.values : a.values);
+    Attrs attrs = node.attrs;
+    attrs.set("trans_a", left);
+    attrs.set("trans_b", left);
+    set_formats(attrs, {NumberFormat::kF8E4M3, NumberFormat::kF8E5M2, DType::kF32, graph_.dtype(node.outputs[0])});
+    rewriter_.replace(node.outputs, g.add(*node.op, {a.values, b.values, a.scale, b.scale}, attrs));
+  }
+
+  static ValueId transposed(GraphBuilder& g, ValueId matrix) { return transpose(g, matrix, {1, 0}); }
+
+  void convert(const Node& node, ProductUse use) {
+    if (use == ProductUse::kWeightGradient && node.op == &op::matmul) return convert_weight_gradient(node);
+    bool gradient = is_gradient(node, use);
+    Scaled x = scaled_source(node.inputs[0]), weight = scaled_weight(node);
+    GraphBuilder& g = rewriter_.in_place_of(node);
+    // Before the product, of which the kernel also writes this.
+    auto hidden = hidden_.find(graph_.producer(node.outputs[0]));
+    if (hidden != hidden_.end()) bounds_[hidden->second] = scale_of(g, hidden_bound(g, node, hidden->second), kLargest);
     std::vector<ValueId> inputs = rewriter_.map(node.inputs);
     Attrs attrs = node.attrs;
     if (node.op == &op::matmul) {
@@ -181,7 +282,7 @@ class Float8Products {
                           DType::kBF16});
     } else {
       Scale dlogits = scale_of(g, largest(g, inputs[3]), largest_float8(DType::kF8E5M2));
-      inputs.insert(inputs.end(), {x.values, weight.values, x.scale, weight.scale, transpose(g, weight.values, {1, 0}),
+      inputs.insert(inputs.end(), {x.values, weight.values, x.scale, weight.scale, transposed(g, weight.values),
                                    dlogits.scale, dlogits.inverse});
     }
     std::vector<ValueId> made = g.add(*node.op, inputs, attrs);
@@ -197,9 +298,14 @@ class Float8Products {
   static Scaled scaled(GraphBuilder& g, ValueId values, const Scale& scale, DType type) {
     return {cast(g, mul(g, cast(g, values, DType::kF32), scale.inverse), type), scale.scale};
   }
-  // No element is larger than the bound, which becomes the largest number.
-  static Scaled scaled(GraphBuilder& g, ValueId values, ValueId bound) {
-    return scaled(g, values, scale_of(g, bound, largest_float8(DType::kF8E4M3)), DType::kF8E4M3);
+
+  // What is read of a source or a view of it.
+  Scaled scaled_source(ValueId value) {
+    ValueId from = origin(value);
+    Scaled made = sources_.at(from) ? scaled_gradient(from) : scaled_activation(from);
+    if (from == value) return made;
+    made.values = reshape(rewriter_.in_place_of(*maker_of(value)), made.values, graph_.shape(value));
+    return made;
   }
 
   Scaled scaled_gradient(ValueId value) {
@@ -209,17 +315,13 @@ class Float8Products {
     return gradients_[value] = scaled(g, rewriter_.map(value), *unit_, DType::kF8E5M2);
   }
 
-  // In the phase of the norm, whose kernel this becomes part of.
+  // In the phase of the maker, whose kernel this becomes part of.
   Scaled scaled_activation(ValueId value) {
     if (auto known = activations_.find(value); known != activations_.end()) return known->second;
-    const Node& maker = graph_.nodes()[size_t(graph_.producer(value))];
-    Scaled made = is_norm(maker) ? Scaled() : scaled_activation(maker.inputs[0]);
+    const Node& maker = *maker_of(value);
     GraphBuilder& g = rewriter_.in_place_of(maker);
-    if (is_norm(maker))
-      made = scaled(g, rewriter_.map(value), bound_of(g, maker));
-    else
-      made.values = reshape(g, made.values, graph_.shape(value));
-    return activations_[value] = made;
+    if (!bounds_.contains(value)) bounds_[value] = scale_of(g, bound_of(g, maker), kLargest);
+    return activations_[value] = scaled(g, rewriter_.map(value), bounds_.at(value), DType::kF8E4M3);
   }
 
   ValueId bound_of(GraphBuilder& g, const Node& norm) const {
@@ -229,25 +331,53 @@ class Float8Products {
     return bound;
   }
 
+  // Of GELU of a norm's product: no element is larger than the longest row times the longest column (Cauchy, Schwarz),
+  // and the bias. Rounding to eight bits makes both longer by 1/16 at most.
+  ValueId hidden_bound(GraphBuilder& g, const Node& product, ValueId hidden) const {
+    constexpr double kRounding = 1.14;
+    const Node& norm = *norm_of(product.inputs[0]);
+    ValueId width = constant(g, kRounding * std::sqrt(double(graph_.shape(norm.outputs[0]).back())));
+    ValueId row = norm.inputs.size() > 1 ? mul(g, width, largest(g, rewriter_.map(norm.inputs[1]))) : width;
+    if (norm.inputs.size() > 2) row = add(g, row, mul(g, width, largest(g, rewriter_.map(norm.inputs[2]))));
+    ValueId weight = cast(g, rewriter_.map(product.inputs[1]), DType::kF32);
+    int64_t along = product.attrs.get_bool("trans_b") ? 1 : 0;
+    ValueId squares = reduce_sum(g, mul(g, weight, weight), {along}, true);
+    ValueId bound = mul(g, row, sqrt(g, reduce_max(g, squares, {0, 1}, false)));
+    const Node& argument = *maker_of(maker_of(hidden)->inputs[0]);
+    if (argument.op != &op::add) return bound;
+    const Node* low = maker_of(argument.inputs[1]);  // may stand behind the product
+    ValueId bias = low && low->op == &op::cast ? low->inputs[0] : argument.inputs[1];
+    return add(g, bound, mul(g, largest(g, rewriter_.map(bias)), constant(g, kRounding)));
+  }
+
+  // With its sums along rows; the backward pass reads the other way what the forward pass has cast.
   Scaled scaled_weight(const Node& node) {
     GraphBuilder& g = rewriter_.in_place_of(node);
-    ValueId weight = rewriter_.map(node.inputs[1]);
-    bool turned = !has_transposed_weight(node);
-    if (auto known = weights_.find({node.inputs[1], turned}); known != weights_.end()) return known->second;
-    Scaled made = scaled(g, weight, largest(g, weight));
-    if (turned) made.values = transpose(g, made.values, {1, 0});
-    return weights_[{node.inputs[1], turned}] = made;
+    ValueId weight = node.inputs[1];
+    if (!weights_.contains(weight)) {
+      ValueId values = rewriter_.map(weight);
+      weights_[weight] = scaled(g, values, scale_of(g, largest(g, values), kLargest), DType::kF8E4M3);
+    }
+    Scaled made = weights_.at(weight);
+    if (has_transposed_weight(node)) return made;
+    if (!turned_.contains(weight)) turned_[weight] = transposed(g, made.values);
+    return {turned_.at(weight), made.scale};
   }
 
   const Graph& graph_;
   const Target& target_;
+  Users users_;
+  std::vector<bool> escaping_;
   Rewriter rewriter_;
-  ValueId loss_gradient_;                               // of the old graph
-  std::optional<Scale> unit_;                           // of gradients
-  std::map<int, ProductUse> chosen_;                    // by node
-  std::map<ValueId, bool> sources_;                     // of left operands, and whether it is a gradient
-  std::map<ValueId, Scaled> activations_, gradients_;   // of values of the old graph
-  std::map<std::pair<ValueId, bool>, Scaled> weights_;  // and whether it is transposed
+  ValueId loss_gradient_;                              // of the old graph
+  std::optional<Scale> unit_;                          // of gradients
+  std::map<int, ProductUse> chosen_;                   // by node
+  std::map<ValueId, bool> sources_;                    // of left operands, and whether it is a gradient
+  std::map<int, ValueId> hidden_;                      // by product: GELU of it
+  std::map<ValueId, Scale> bounds_;                    // of activations
+  std::map<ValueId, Scaled> activations_, gradients_;  // of values of the old graph
+  std::map<ValueId, Scaled> weights_;
+  std::map<ValueId, ValueId> turned_;  // weights of eight bits, transposed
 };
 
 }  // namespace
@@ -256,6 +386,7 @@ bool float8_products(Graph& graph, const PassContext& context) {
   Float8Products products(graph, context.target);
   if (!products.run()) return false;
   graph = products.finish();
+  eliminate_dead_code(graph, context);  // views of what has eight bits now would count as readers
   return true;
 }
 

@@ -1,8 +1,8 @@
 // float8_products: with compile.precision=fp8, products of a weight get operands of eight bits, where the range of the
 // other operand is known and the price says that this pays with the casts that it causes: forward those of a norm's
 // result (e4m3), backward those of the residual stream's gradient (e5m2), as the norms' kernels leave it, and all three
-// of the classifier. All else stays as autocast left it, other weights' gradients among it: those read the bf16
-// operands.
+// of the classifier. What GELU and its gradient make has eight bits alone, where all products that read it can,
+// weights' gradients among them, and keep_mlp_bf16 does not say that they stay. All else stays as autocast left it.
 //
 // No state is needed, so that a step's bits depend on nothing but its parameters and its data:
 // - of a norm's result y = n * gain + bias, |n| is at most sqrt(width), so that no element of y is larger than
@@ -10,6 +10,7 @@
 // - the gradient of the residual stream is counted in that of a row's loss, 1 / number of counted tokens, which becomes
 //   256. This is no bound: what is more than 224 times as large becomes the largest e5m2, with its sign.
 // - of the logits' gradient no element is larger than that of their row's loss, which becomes the largest e5m2.
+// - GELU of a norm's product is at most the longest row times the longest column, by Cauchy and Schwarz, and the bias.
 // - of a weight the largest element is looked for in each step. A matrix is stored with its sums along rows, as the
 //   tensor cores want both operands.
 //

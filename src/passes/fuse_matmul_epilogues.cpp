@@ -22,6 +22,7 @@ struct Chain {
   MatmulForm form;  // of the matmul's inputs and, where there is one, `operand`
   const Node* matmul = nullptr;
   ValueId operand = kNoValue;    // bias, what the function reads, or what is added to
+  ValueId scale = kNoValue;      // of the function's result in eight bits
   std::vector<int> members;      // nodes that go, the matmul first
   std::vector<ValueId> results;  // of the members, that the new node makes
   int at = 0;                    // the member in whose place the new node stands
@@ -73,6 +74,7 @@ class EpilogueFuser {
     std::vector<Chain> chains = match_bias(n, reader);
     if (chains.empty()) chains = match_function(n, reader);
     if (auto chain = match_accumulation(n, reader)) chains.push_back(*chain);
+    for (Chain& chain : chains) narrow(chain);
     for (Chain& chain : chains)
       if (is_free(chain) && pays(make_group(chain))) return std::move(chain);
     return {};
@@ -185,6 +187,40 @@ class EpilogueFuser {
     return chains;
   }
 
+  // The node that does nothing but this op, to `x` and at most a number, and makes such a type; -1: there is none.
+  int narrowing_step(ValueId x, const OpDef& op, DType made, ValueId* number = nullptr) const {
+    for (int reader : readers_.of(x)) {
+      if (!readers_.is_single_flat(reader) || type(output(reader)).dtype != made) continue;
+      GroupBody body = group_around(node(reader));
+      if (body.num_nodes() != 1 || !body.values.back().is(op) || body.values[0].outer != x) continue;
+      if (!number) return reader;
+      const GroupValue& scale = body.values[1];
+      if (body.values.size() != 3 || !scale.is_input() || type(scale.outer) != ValueType{DType::kF32, {}}) continue;
+      *number = scale.outer;
+      return reader;
+    }
+    return -1;
+  }
+
+  // A function's result that is read in eight bits alone, but for its sums, is stored so.
+  void narrow(Chain& chain) const {
+    if (!chain.form.function) return;
+    ValueId result = chain.results[size_t(chain.form.y)], number = kNoValue;
+    if (readers_.of(result).size() != (chain.form.sums >= 0 ? 2u : 1u) || readers_.escapes(result)) return;
+    int wide = narrowing_step(result, op::cast, DType::kF32);
+    int scaled = wide < 0 ? -1 : narrowing_step(output(wide), op::mul, DType::kF32, &number);
+    if (scaled < 0 || readers_.only(output(wide)) < 0) return;
+    int last = readers_.only(output(scaled));
+    if (last < 0 || !is_float8(type(output(last)).dtype) || !is_made_before(number, chain.at)) return;
+    chain.form.narrow_scale = int(chain.matmul->inputs.size() + (chain.operand == kNoValue ? 0 : 1));
+    chain.form.narrow = type(output(last)).dtype;
+    chain.scale = number;
+    chain.members.insert(chain.members.end(), {wide, scaled, last});
+    chain.results[size_t(chain.form.y)] = output(last);
+  }
+
+  bool is_made_before(ValueId value, int n) const { return graph_.producer(value) < n; }
+
   // Whether all that the group does is to add up the rows of `x`, in f32.
   bool sums_rows_of(int group, ValueId x) const {
     if (node(group).op != &op::column) return false;
@@ -245,7 +281,8 @@ class EpilogueFuser {
   // With operands and results of the old graph.
   Node make_group(const Chain& chain) const {
     std::vector<ValueId> inputs = chain.matmul->inputs;
-    if (chain.operand != kNoValue) inputs.push_back(chain.operand);
+    for (ValueId more : {chain.operand, chain.scale})
+      if (more != kNoValue) inputs.push_back(more);
     std::vector<ValueType> types;
     for (ValueId input : inputs) types.push_back(type(input));
     auto body = make_body(chain.form, types);

@@ -70,7 +70,8 @@ class PrologueFuser {
     joined.op = &op::fused_matmul;
     joined.attrs = {};
     joined.inputs.erase(joined.inputs.begin() + form.a);
-    for (int* position : {&form.b, &form.scale_a, &form.scale_b, &form.bias, &form.addend, &form.operand})
+    for (int* position :
+         {&form.b, &form.scale_a, &form.scale_b, &form.bias, &form.addend, &form.operand, &form.narrow_scale})
       if (*position > form.a) --*position;
     ValueId a = matmul.inputs[size_t(form.a)];
     form.a = -1;

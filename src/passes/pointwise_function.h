@@ -16,6 +16,8 @@ class Readers {
   /// The flat group with one result that is the only reader of the value, or -1.
   int only(ValueId value) const;
   bool is_single_flat(int node) const;
+  /// Whether it is a result, or what an argument is updated to.
+  bool escapes(ValueId value) const { return escaping_[size_t(value)]; }
 
  private:
   const Graph& graph_;

@@ -8,6 +8,7 @@
 #include "ops/matmul_formats.h"
 #include "ops/movement.h"
 #include "ops/pointwise.h"
+#include "passes/keep_mlp_bf16.h"
 #include "tests/support/graph_text.h"
 #include "tests/support/random_tensors.h"
 
@@ -218,6 +219,52 @@ TEST(Float8Products, SmallGradientsStay) {
   Interpretation out = interpret(graph, arguments);
   const HostTensor &scaled = out.results[1], &scale = out.results[2];
   for (double v : scaled.data) EXPECT_EQ(v * scale[0], 0x1p-23);
+}
+
+// GELU of a norm's product with a bias, and the product that reads it.
+Graph mlp_graph() {
+  return parse(R"(graph g {
+    input x = %0 : bf16[32,16]
+    param gain = %1 : f32[16]
+    param fc = %2 : bf16[16,48]
+    param bias = %3 : bf16[48]
+    param proj = %4 : bf16[48,32]
+    %5, %6 = rms_norm(%0, %1) {eps=1e-05} : bf16[32,16], f32[32,1]
+    %7 = matmul(%5, %2) {trans_a=false, trans_b=false} : bf16[32,48]
+    %8 = add(%7, %3) : bf16[32,48]
+    %9 = gelu(%8) : bf16[32,48]
+    %10 = matmul(%9, %4) {trans_a=false, trans_b=false} : bf16[32,32]
+    result y = %10
+  })");
+}
+
+TEST(Float8Products, TakesProductsOfGelu) {
+  Graph before = mlp_graph(), after = before;
+  EXPECT_TRUE(float8_products(after, in_fp8()));
+  verify(after);
+  ValueId hidden = products_of(after)[1]->inputs[0];
+  EXPECT_EQ(after.dtype(hidden), DType::kF8E4M3);
+  after.add_result("hidden", hidden);
+  std::vector<HostTensor> arguments = test::random_arguments(before);
+  for (int64_t c = 0; c < 16; ++c) arguments[2][c * 48 + 5] = arguments[0][c] * 100;  // as long as x, and like it
+  for (double& gain : arguments[1].data) gain = 2;
+  Interpretation was = interpret(before, arguments), is = interpret(after, arguments);
+  EXPECT_LT(relative_error(is.results[0], was.results[0]), 0.1);
+  double most = 0;
+  for (double v : is.results[1].data) most = std::max(most, std::fabs(v));
+  EXPECT_LT(most, 448) << "nothing overflows";
+  EXPECT_GT(most, 350) << "of the range little is wasted";
+}
+
+TEST(Float8Products, LeavesProductsOfGeluThatAreKept) {
+  Graph before = mlp_graph(), after = before;
+  EXPECT_TRUE(keep_mlp_bf16(after, in_fp8()));
+  test::expect_same_meaning(before, after);
+  EXPECT_FALSE(keep_mlp_bf16(after, in_fp8())) << "said twice";
+  EXPECT_TRUE(float8_products(after, in_fp8()));
+  std::vector<const Node*> products = products_of(after);
+  EXPECT_EQ(after.dtype(products[0]->inputs[0]), DType::kF8E4M3);
+  EXPECT_EQ(after.dtype(products[1]->inputs[0]), DType::kBF16);
 }
 
 // x, a weight (V, C), targets and dloss.

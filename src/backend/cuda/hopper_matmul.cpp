@@ -18,7 +18,7 @@ constexpr int kTileM = 128, kTileN = 192, kRowBytes = 128, kBlocks = 2, kWarps =
 struct Arguments {
   const void* bias;
   float* sums;
-  const float *a_scale, *b_scale;
+  const float *a_scale, *b_scale, *narrow_scale;
   int32_t m, n, k;
 };
 // Four stages of a and b, a tile of the product, two chunks for each of four warps, barriers.
@@ -45,14 +45,23 @@ class HopperMatmulKernel : public Kernel {
     auto map = [&](const void* base, int64_t rows, int64_t columns, int box_rows) {
       return tensor_map(base, operand, {columns, rows, 1}, {along, box_rows, 1});
     };
-    auto result = [&](const void* base) { return tensor_map(base, p.output, {p.n, p.m, 1}, {kColumns, kWarpRows, 1}); };
+    auto result = [&](const void* base, DType type) {
+      return tensor_map(base, type, {p.n, p.m, 1}, {kColumns, kWarpRows, 1});
+    };
     const void* b = in[size_t(node_.form.b)];
     CUtensorMap b_map = p.trans_b ? map(b, p.n, p.k, kTileN / kBlocks) : map(b, p.k, p.n, along / kBlocks);
-    Arguments a{bias(in),     partial_sums_, scale(in, node_.form.scale_a), scale(in, node_.form.scale_b), int32_t(p.m),
-                int32_t(p.n), int32_t(p.k)};
+    Arguments a{bias(in),
+                partial_sums_,
+                scale(in, node_.form.scale_a),
+                scale(in, node_.form.scale_b),
+                scale(in, node_.form.narrow_scale),
+                int32_t(p.m),
+                int32_t(p.n),
+                int32_t(p.k)};
+    DType made = node_.form.narrow_scale >= 0 ? node_.form.narrow : p.output;
     matmul_->launch(context_.queue(), {dim3(block_count()), dim3(512), kSharedBytes},
-                    map(in[size_t(node_.form.a)], p.m, p.k, kTileM), b_map, result(out[size_t(node_.form.y)]),
-                    result(pre(in, out)), a);
+                    map(in[size_t(node_.form.a)], p.m, p.k, kTileM), b_map, result(out[size_t(node_.form.y)], made),
+                    result(pre(in, out), p.output), a);
     if (sum_rows_)
       sum_rows_->launch(context_.queue(), {dim3(unsigned(ceil_div(p.n, 32))), dim3(1024)},
                         static_cast<const float*>(partial_sums_), static_cast<float*>(out[size_t(node_.form.sums)]),
@@ -93,7 +102,8 @@ bool hopper_supports(const MatmulNode& node, Architecture a) {
   bool reads = f.operand >= 0 && f.bias < 0 && f.argument < 0;
   bool stores = f.operand < 0 && f.bias >= 0 && f.argument >= 0 && f.sums < 0;
   bool form = f.function && (reads || stores) && f.function->results[0].type.dtype == p.output;
-  bool sizes = p.n % 8 == 0 && p.k % 8 == 0 && std::max({p.m, p.n, p.k}) < int64_t(1) << 30;
+  bool sizes =
+      p.n % (f.narrow_scale >= 0 ? 16 : 8) == 0 && p.k % 8 == 0 && std::max({p.m, p.n, p.k}) < int64_t(1) << 30;
   return hopper && low && form && sizes && p.batch == 1 && !p.trans_a;
 }
 
@@ -110,10 +120,11 @@ std::string hopper_matmul_source(const MatmulNode& node) {
              "#include \"backend/cuda/kernels/storage.cuh\"\n#include \"ops/scalar_math.h\"\n#define TOKAMAK_ELEMENT "
              "\"{0}\"\n#define TOKAMAK_LEFT \"{6}\"\nnamespace tokamak {{\n"
              "using Element = {0};\nusing Operand = {5};\nconstexpr bool kTransposed = {1}, kReads = {2}, kSums = "
-             "{3};\n{4}}}\n",
+             "{3}, kNarrow = {7};\n#define TOKAMAK_NARROW \"{8}\"\n{4}}}\n",
              dtype_name(p.output), p.trans_b, node.form.operand >= 0, node.form.sums >= 0,
              function_source(*node.form.function), device_type(storage_of(p.a)),
-             p.a == NumberFormat::kF8E5M2 ? "e5m2" : "e4m3") +
+             p.a == NumberFormat::kF8E5M2 ? "e5m2" : "e4m3", node.form.narrow_scale >= 0,
+             node.form.narrow == DType::kF8E5M2 ? "e5m2" : "e4m3") +
          std::string(embedded_source("backend/cuda/kernels/matmul_hopper.cu"));
 }
 

@@ -23,6 +23,7 @@ std::string_view suffix(MatmulEpilogue epilogue) {
 }
 
 MatmulEpilogue epilogue_of(const MatmulForm& form) {
+  if (form.narrow_scale >= 0) return MatmulEpilogue::kFunction;
   if (!form.function) return form.bias >= 0 ? MatmulEpilogue::kBias : MatmulEpilogue::kNone;
   if (form.bias >= 0 && form.applies(op::gelu) && form.sums < 0)
     return form.argument >= 0 ? MatmulEpilogue::kBiasGeluAux : MatmulEpilogue::kBiasGelu;

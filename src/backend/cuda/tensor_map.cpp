@@ -14,9 +14,10 @@ CUtensorMap tensor_map(const void* base, DType dtype, const std::array<int64_t, 
   auto type = is_float8(dtype)        ? CU_TENSOR_MAP_DATA_TYPE_UINT8
               : dtype == DType::kBF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
                                       : CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+  auto swizzle = box[0] * bytes == 64 ? CU_TENSOR_MAP_SWIZZLE_64B : CU_TENSOR_MAP_SWIZZLE_128B;
   TOKAMAK_CUDA(cuTensorMapEncodeTiled(&map, type, 3, const_cast<void*>(base), size, strides, boxes, each,
-                                      CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                                      CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
+                                      CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                                      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
   return map;
 }
 

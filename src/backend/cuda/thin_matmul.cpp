@@ -126,7 +126,7 @@ bool thin_supports(const MatmulNode& node) {
   const MatmulProblem& p = node.problem;
   const MatmulForm& f = node.form;
   int64_t vector = 16 / dtype_bytes(storage_of(p.a));
-  bool plain = f.operand < 0 && f.argument < 0 && f.sums < 0;
+  bool plain = f.operand < 0 && f.argument < 0 && f.sums < 0 && f.narrow_scale < 0;
   bool typed = !f.function || f.function->results[0].type.dtype == p.output;
   bool sizes = p.k % vector == 0 && (p.trans_b || p.n % vector == 0) && std::max(p.n, p.k) < int64_t(1) << 30;
   bool rows = !f.prologue || takes_rows(f, shape_of(p));

@@ -4,7 +4,8 @@
 //   storing:  pre = P + bias, out = finish(pre)                                           as GELU
 //   reading:  out = finish(P, pre), and where they are wanted the sums of its columns, before it is rounded
 //                                                                                         as GELU's derivative at pre
-// The function sees `pre` and P rounded, as they would come from memory.
+// The function sees `pre` and P rounded, as they would come from memory. `out` may have eight bits: rounded to Element,
+// times a scale.
 //
 // Clusters of two blocks go through the tiles of P, those with the same rows first. Both have the same columns, and each
 // copies half of their tile of B to both. In a block one thread of the first warp group copies ahead; two groups
@@ -13,8 +14,8 @@
 // group that finishes.)
 //
 // The text before this says Element, TOKAMAK_ELEMENT (kernels/hopper.cuh), Operand (what A and B are made of: Element, or
-// eight bits, both with a scale and B transposed; A is of TOKAMAK_LEFT, B of e4m3), kTransposed, kReads, kSums and finish(), which
-// ignores its second argument where kReads is false.
+// eight bits, both with a scale and B transposed; A is of TOKAMAK_LEFT, B of e4m3), kTransposed, kReads, kSums, kNarrow and
+// TOKAMAK_NARROW (the type of eight bits), and finish(), which ignores its second argument where kReads is false.
 #include "backend/cuda/kernels/hopper.cuh"
 #include "ops/scalar_math.h"
 
@@ -48,7 +49,7 @@ struct Shared {
 struct Arguments {
   const Element* bias;  // (N)
   float* sums;          // (kWarps for each tile along M, N)
-  const float *a_scale, *b_scale;
+  const float *a_scale, *b_scale, *narrow_scale;
   int32_t m, n, k;
 };
 
@@ -166,6 +167,54 @@ __device__ inline void load_pairs(const Chunk& from, uint32_t (&pairs)[16], cons
                   pairs[2 * n + 3]);
 }
 
+/// The same in another order, for eight bits: pairs 2 n (and, eight rows below, 2 n + 1) are columns 16 (n / 2) + 4 t +
+/// 2 (n % 2) of thread t of four, which so has four columns side by side.
+__device__ inline void load_wide_pairs(const Chunk& from, uint32_t (&pairs)[16], const Worker& w) {
+  int t = w.lane % 4;
+#pragma unroll
+  for (int j = 0; j < 4; ++j)
+#pragma unroll
+    for (int below = 0; below < 2; ++below) {
+      int row = w.lane / 4 + 8 * below;
+      uint32_t at = shared_address(from) + row * 128 + ((2 * j + t / 2) ^ (row % 8)) * 16 + t % 2 * 8;
+      asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];"
+                   : "=r"(pairs[4 * j + below]), "=r"(pairs[4 * j + 2 + below])
+                   : "r"(at)
+                   : "memory");
+    }
+}
+__device__ inline void load(const Chunk& from, uint32_t (&pairs)[16], const Worker& w) {
+  kNarrow ? load_wide_pairs(from, pairs, w) : load_pairs(from, pairs, w);
+}
+
+/// Four floats as elements of eight bits, the first one lowest.
+__device__ inline uint32_t pack_narrow(float2 low, float2 high) {
+  uint16_t pair, next;
+  asm("cvt.rn.satfinite." TOKAMAK_NARROW "x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(low.y), "f"(low.x));
+  asm("cvt.rn.satfinite." TOKAMAK_NARROW "x2.f32 %0, %1, %2;" : "=h"(next) : "f"(high.y), "f"(high.x));
+  return uint32_t(next) << 16 | pair;
+}
+
+/// Pairs as load() gave them, in a form for the copy engine; those of eight bits times the scale, 64 bytes a row.
+__device__ inline void store_finished(Chunk& to, const uint32_t (&pairs)[16], float scale, const Worker& w) {
+  if constexpr (!kNarrow) {
+    store_pairs(to, pairs, w);
+  } else {
+    uint32_t narrow[8], row = shared_address(to) + w.lane % 16 * 64;
+    auto scaled = [&](uint32_t pair) {
+      float2 x = unpack(pair, Element());
+      return float2{x.x * scale, x.y * scale};
+    };
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+      narrow[i] = pack_narrow(scaled(pairs[i / 2 * 4 + i % 2]), scaled(pairs[i / 2 * 4 + 2 + i % 2]));
+#pragma unroll
+    for (int j = 0; j < 4; j += 2)
+      store_matrices(row + ((j + w.lane / 16) ^ (w.lane / 2 % 4)) * 16, narrow[2 * j], narrow[2 * j + 1],
+                     narrow[2 * j + 2], narrow[2 * j + 3]);
+  }
+}
+
 /// Rounds 64 columns of a product, times the scale, from `column` on; where `pre` is stored the bias comes to them before.
 __device__ inline void round_chunk(const float* p, float scale, const Arguments& a, int column, const Worker& w,
                                    uint32_t (&pairs)[16]) {
@@ -249,7 +298,8 @@ __device__ inline void write_sums(float (&x)[16], float* sums, int column, int n
   halve<8>(x, w.lane & 16);
   halve<4>(x, w.lane & 8);
   halve<2>(x, w.lane & 4);
-  int at = column + (w.lane / 16 * 4 + w.lane / 8 % 2 * 2 + w.lane / 4 % 2) * 8 + w.column;
+  int pair = w.lane / 16 * 4 + w.lane / 8 % 2 * 2 + w.lane / 4 % 2;
+  int at = column + (kNarrow ? pair / 2 * 16 + pair % 2 * 2 + w.column * 2 : pair * 8 + w.column);
   if (at < n_end) *reinterpret_cast<float2*>(sums + at) = {x[0], x[1]};
 }
 
@@ -260,11 +310,11 @@ __device__ inline void leave(const TensorMap& to, const Chunk& from, int column,
 }
 
 /// A chunk of rows of group g becomes finish(P, pre), and the sums grow by it.
-__device__ inline void finish_reading(Shared& s, Fetcher& fetcher, Chunk& product, int g, const Worker& w,
-                                   float (&sums)[16]) {
+__device__ inline void finish_reading(Shared& s, Fetcher& fetcher, Chunk& product, int g, float scale,
+                                      const Worker& w, float (&sums)[16]) {
   uint32_t pairs[16], pre[16];
-  load_pairs(product, pairs, w);
-  load_pairs(s.beside[w.warp][g], pre, w);
+  load(product, pairs, w);
+  load(s.beside[w.warp][g], pre, w);
 #pragma unroll
   for (int i = 0; i < 16; ++i) {
     float2 x = unpack(pre[i], Element()), p = unpack(pairs[i], Element());
@@ -272,16 +322,17 @@ __device__ inline void finish_reading(Shared& s, Fetcher& fetcher, Chunk& produc
     pairs[i] = pack(y, next, Element());
     if (kSums) sums[i / 2 * 2] += y, sums[i / 2 * 2 + 1] += next;
   }
-  store_pairs(product, pairs, w);
+  if (kNarrow) __syncwarp();  // what others have read lies elsewhere
+  store_finished(product, pairs, scale, w);
   publish_stores();
   __syncwarp();
   fetcher.fetch(s, g, w);
 }
 
 /// A chunk of rows of group g becomes finish(pre) in `beside`.
-__device__ inline void finish_storing(Shared& s, const Chunk& product, int g, const Worker& w) {
+__device__ inline void finish_storing(Shared& s, const Chunk& product, int g, float scale, const Worker& w) {
   uint32_t pairs[16];
-  load_pairs(product, pairs, w);
+  load(product, pairs, w);
 #pragma unroll
   for (int i = 0; i < 16; ++i) {
     float2 x = unpack(pairs[i], Element());
@@ -289,7 +340,7 @@ __device__ inline void finish_storing(Shared& s, const Chunk& product, int g, co
   }
   if (w.lane == 0) wait_copies_read<3>();  // what left from there the last time
   __syncwarp();
-  store_pairs(s.beside[w.warp][g], pairs, w);
+  store_finished(s.beside[w.warp][g], pairs, scale, w);
   publish_stores();
   __syncwarp();
 }
@@ -299,6 +350,7 @@ __device__ inline void finish_tiles(Shared& s, const TensorMap& out, const Tenso
                                     const Tiles& tiles) {
   Worker w;
   Turn<1> place, fetched;
+  float scale = kNarrow ? __ldg(a.narrow_scale) : 1;
   Fetcher fetcher(pre, tiles, w);
   for (int g = 0; g < kGroups && kReads; ++g) fetcher.fetch(s, g, w);
   for (int tile = tiles.first(); tile < tiles.count; tile += tiles.stride()) {
@@ -312,11 +364,11 @@ __device__ inline void finish_tiles(Shared& s, const TensorMap& out, const Tenso
         Chunk& product = s.product[g][w.warp][c];
         if constexpr (kReads) {
           wait(&s.fetched[w.warp][g], fetched.parity);
-          finish_reading(s, fetcher, product, g, w, sums);
+          finish_reading(s, fetcher, product, g, scale, w, sums);
           leave(out, product, column, row + g * 64, w);
         } else {
           leave(pre, product, column, row + g * 64, w);
-          finish_storing(s, product, g, w);
+          finish_storing(s, product, g, scale, w);
           leave(out, s.beside[w.warp][g], column, row + g * 64, w);
         }
       }
