@@ -147,7 +147,7 @@ std::optional<double> RoughCosts::seconds(const ParallelLayout& layout, const Ro
   double room = usable_bytes(request_.cluster, mesh) - kept_bytes(layout);
   if (room <= 0) return {};
   auto [of, share] = share_of(layout, blocks);
-  // Of these, memory and what is done once; with ZeRO 3 one block needs more memory than the next.
+  // What memory and the update take: a unit that gathers parameters may need more for one block than for two.
   auto [first, first_share] = share_of(layout, {});
   double block = share * of.block.seconds, ends = share * of.ends.seconds;
   auto layers = double(request_.run.model.layers), stages = double(mesh.pipe), runs = double(layout.micro_batches);
