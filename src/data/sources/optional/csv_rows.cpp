@@ -17,8 +17,7 @@ unsigned char find_delimiter(std::string_view begin, std::string_view name) {
   if (has_ending(name, ".tsv")) return '\t';
   std::string_view line = begin.substr(0, begin.find('\n'));
   auto count = [&](char c) { return std::count(line.begin(), line.end(), c); };
-  return static_cast<unsigned char>(
-      std::ranges::max({',', ';', '\t'}, [&](char a, char b) { return count(a) < count(b); }));
+  return static_cast<unsigned char>(std::max({',', ';', '\t'}, [&](char a, char b) { return count(a) < count(b); }));
 }
 
 }  // namespace
