@@ -73,8 +73,8 @@ bool RunningProgram::ended() {
   return info.si_pid == process_;
 }
 
-bool RunningProgram::comes_into(const char* file, const std::string& text) {
-  double deadline = now() + 60;
+bool RunningProgram::comes_into(const char* file, const std::string& text, double seconds) {
+  double deadline = now() + seconds;
   while (true) {
     bool last = ended() || now() > deadline;  // looked at first, so that the last words are read
     if (content_of(files_ / file).find(text) != std::string::npos) return true;

@@ -37,14 +37,14 @@ class RunningProgram {
 
   /// True as soon as standard output holds `text`; false when the program ended without it or a minute has passed.
   bool wait_for(const std::string& text) { return comes_into("out", text); }
-  /// The same of standard error.
-  bool wait_for_error(const std::string& text) { return comes_into("err", text); }
+  /// The same of standard error, with `seconds` instead of the minute.
+  bool wait_for_error(const std::string& text, double seconds = 60) { return comes_into("err", text, seconds); }
   void send(int signal_number);
   ProgramResult wait();
 
  private:
   bool ended();
-  bool comes_into(const char* file, const std::string& text);
+  bool comes_into(const char* file, const std::string& text, double seconds = 60);
 
   TemporaryFolder files_;  // standard input, output and error
   pid_t process_ = -1;
