@@ -46,7 +46,8 @@ void visit(FieldList& v, PrepareArguments& c) {
   v("vocab_bytes", o.vocab_bytes, "text to train it on, from the beginning of each file; 0: all", at_least(0));
   v("format", o.sources.format, "what the files are; auto: what their names say, or their content",
     one_of(format_choices()));
-  v("field", o.sources.text_field, "field of JSON objects, column of a table, or dataset of HDF5, that holds the text");
+  v("field", o.sources.text_field,
+    "field of JSON objects, column of a table or of MDS, or dataset of HDF5, that holds the text");
   v("chat", o.chat,
     "objects are conversations (messages, or prompt and completion), of which answers alone are learned, by this "
     "template: "

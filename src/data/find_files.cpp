@@ -1,12 +1,14 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <optional>
 #include <span>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "data/open_source.h"
 #include "data/passed_over.h"
+#include "data/sources/mds_index.h"
 #include "data/sources/source_format.h"
 
 namespace tokamak {
@@ -49,10 +51,18 @@ std::string why_passed_over(const fs::path& entry) {
   return fs::is_symlink(entry) ? "linked to nothing" : "of a special kind";
 }
 
-/// Appends all files below a folder whose names have a format; counts the others.
+/// Appends all files below a folder whose names have a format; counts the others. Of MDS, which may have a shard
+/// compressed and not, those are taken that its index names.
 void search_folder(const fs::path& folder, Files& files, PassedOver& passed_over) {
+  const fs::path index = folder / "index.json";
+  std::optional<Files> shards = mds_shards(index);
+  if (shards) files.insert(files.end(), shards->begin(), shards->end());
   for (const fs::path& entry : entries_of(folder)) {
-    if (std::string reason = why_passed_over(entry); !reason.empty())
+    if (shards && entry == index) continue;
+    if (shards && is_mds_name(entry)) {
+      if (std::find(shards->begin(), shards->end(), entry) == shards->end())
+        passed_over.add(".mds that index.json does not name, or as another file");
+    } else if (std::string reason = why_passed_over(entry); !reason.empty())
       passed_over.add(reason);
     else if (is_subfolder(entry))
       search_folder(entry, files, passed_over);

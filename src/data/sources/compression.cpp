@@ -25,6 +25,7 @@ struct Compression {
 constexpr Compression kCompressions[] = {
     {"gzip", ".gz", is_gzip, &gzip_decompressor},
     {"zstd", ".zst", is_zstd, &zstd_decompressor},
+    {"zstd", ".zstd", is_zstd, &zstd_decompressor},  // as MDS names it
 };
 constexpr size_t kMagicBytes = 4;
 
