@@ -47,14 +47,18 @@ function(tokamak_embed target namespace function)
   target_sources(${target} PRIVATE ${output})
 endfunction()
 
-# tokamak_test(NAME [SLOW] [THREADS] [FILTER PATTERN] [SHARDS COUNT] [DEPS...]): one test program per folder of tests/,
-# every test of it (that matches the pattern) known to CTest. With COUNT, for thousands of tests that take less time than
-# their program's start, CTest knows so many parts of it, NAME.0 and so on.
+# tokamak_test(NAME [SLOW] [THREADS] [FILTER PATTERN] [THREADED PATTERN] [SHARDS COUNT] [DEPS...]): one test program per
+# folder of tests/, every test of it (that matches the pattern) known to CTest. THREADED are those that ThreadSanitizer
+# sees, where most of a folder starts no thread. With COUNT, for thousands of tests that take less time than their
+# program's start, CTest knows so many parts of it, NAME.0 and so on.
 # The label is the folder's name, then fast or slow (the sanitizers run the fast ones), then threads (what TSan runs):
 # `ctest -L fast`. One joined label, because gtest_discover_tests cannot pass a list.
 # It runs in the source tree, so that tests find tests/goldens and the optional ../shared/data.
 function(tokamak_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "SLOW;THREADS" "FILTER;SHARDS" "")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SLOW;THREADS" "FILTER;THREADED;SHARDS" "")
+  if(arg_THREADED AND TOKAMAK_SANITIZE STREQUAL "thread")
+    set(arg_FILTER ${arg_THREADED})
+  endif()
   set(label ${name}.fast)
   if(arg_SLOW)
     set(label ${name}.slow)
