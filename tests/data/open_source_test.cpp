@@ -91,7 +91,7 @@ TEST_F(OpenSourceTest, WarnsOfOddText) {
 
 TEST_F(OpenSourceTest, RefusesWhatIsNoText) {
   std::string binary("PAR1\x15\0\x15\0", 8);
-  expect_user_error([&] { read(write("a.parquet", binary)); }, {"a.parquet", "expected text", "Parquet", "JSONL"});
+  expect_user_error([&] { read(write("a.dat", binary)); }, {"a.dat", "expected text", "Parquet", "*.parquet"});
   expect_user_error([&] { read(write("a.txt", std::string("a\0b", 3))); }, {"a.txt", "bytes of zero", "format"});
   EXPECT_EQ(read(write("a.parquet", binary), {.format = "text"}), Documents{binary});
   EXPECT_EQ(read(write("a.log", "caf\xe9")), Documents{"caf\xe9"});

@@ -101,7 +101,7 @@ TEST_F(CliData, AMistakeKeepsEarlierData) {
 }
 
 TEST_F(CliData, UnknownFormat) {
-  expect_refused(run({"prepare", "x.parquet", "--format=parquet"}), {"--format", "auto, text, jsonl", "parquet"});
+  expect_refused(run({"prepare", "x.avro", "--format=avro"}), {"--format", "auto, text, jsonl", "avro"});
 }
 
 TEST_F(CliData, AVocabularyHasItsSize) {
