@@ -47,12 +47,14 @@ CompiledStep BlockCosts::compile(const FewBlocks& few, const Platform& platform)
   layout.mesh.chunk_layers.clear();
   layout.mesh.schedule = few.splits_backward ? "zero_bubble" : "1f1b";
   RunConfig run = run_of(run_, layout);
-  run.model.layers = few.blocks * layout.mesh.pipe;
+  // Stages without blocks are the ends of a pipeline.
+  std::vector<int64_t> first_block = {0, few.blocks, 2 * few.blocks, 3 * few.blocks};
+  if (is_pipeline && few.blocks == 0) first_block = {0, 0, 1, 1};
+  run.model.layers = is_pipeline ? first_block.back() : few.blocks;
   ResolvedRun resolved = resolve(run, platform.target);
   int64_t kinds = few.kinds > 0 ? few.kinds : -1;
   if (is_pipeline) {
     auto key = std::tuple(few.blocks, layout.budget_gib, few.splits_backward);
-    std::vector<int64_t> first_block = {0, few.blocks, 2 * few.blocks, 3 * few.blocks};
     auto begin = [&] { return PipelineOfKinds(resolved, platform, first_block); };
     return entry(begun_pipelines_, key).get(begin).compile(int64_t(few.stage), kinds);
   }

@@ -56,7 +56,7 @@ class PipeComposer {
       return c_.blocks.at({number, place, splits(), kinds, estimate_.layout.budget_gib}, c_.platform);
     };
     auto [less, more] = depths_;
-    if (blocks == less || blocks == more) return few(blocks);
+    if (blocks == 0 || blocks == less || blocks == more) return few(blocks);
     return mix(few(less), few(more), double(blocks - less) / double(more - less));
   }
   // Chunks of most stages are alike.
@@ -71,15 +71,20 @@ class PipeComposer {
 
   // As the compiler does, by what each block takes as a chunk of its own.
   void divide() {
-    first_block_ = divide_blocks(mesh_, c_.layers, [&] {
-      std::vector<double> seconds(size_t(c_.layers), 0);
-      for (size_t block = 0; block < seconds.size(); ++block) {
-        size_t place = block == 0 ? 0 : block + 1 < seconds.size() ? 1 : 2;
-        const StageCost& one = c_.blocks.at({1, place}, c_.platform);
-        for (const char* program : {"forward", "backward"}) seconds[block] += one.programs.at(program).time.total();
-      }
+    auto seconds_of = [&](int64_t blocks, size_t place) {
+      const StageCost& chunk = c_.blocks.at({blocks, place}, c_.platform);
+      return chunk.programs.at("forward").time.total() + chunk.programs.at("backward").time.total();
+    };
+    auto blocks = [&] {
+      double middle = seconds_of(1, 1);
+      std::vector<double> seconds(size_t(c_.layers), middle);
+      seconds.front() += seconds_of(1, 0) - middle;
+      seconds.back() += seconds_of(1, 2) - middle;
       return seconds;
-    });
+    };
+    first_block_ = divide_blocks(mesh_, c_.layers, {blocks, [&] {
+                                                      return std::array{seconds_of(0, 0), seconds_of(0, 2)};
+                                                    }});
   }
 
   // What a stage takes: its chunks, of which each has programs and states of micro-batches, and beside them what all

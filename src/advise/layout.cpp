@@ -75,7 +75,7 @@ class Enumerator {
       mesh.schedule = choice.schedule;
       mesh.interleave = choice.interleave;
       if (int64_t chunks = mesh.pipe * mesh.interleave, said = count_chunk_layers(mesh);
-          said == chunks || (said == 0 && chunks <= model_.layers))
+          said == chunks || (said == 0 && chunks <= most_chunks(model_.layers)))
         add_micro_batches(mesh);
     }
   }

@@ -42,7 +42,7 @@ double slowest_stage(const MeshConfig& mesh, int64_t layers, double block, doubl
   int64_t chunks = mesh.pipe * mesh.interleave;
   if (chunks == 1) return double(layers) * block + ends;
   double least = double(layers) * block + ends, others = least;
-  for (int64_t last = 1; last <= layers - chunks + 1; ++last) {
+  for (int64_t last = 0; last <= layers - chunks + 2; ++last) {
     double longest = double(ceil_div(layers - last, chunks - 1)) * block;
     if (std::max(longest, double(last) * block + ends) >= least) continue;
     least = std::max(longest, double(last) * block + ends);

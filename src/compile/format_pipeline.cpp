@@ -40,7 +40,7 @@ std::string blocks_of(const CompiledPipeline& pipeline, int64_t stage) {
   for (int64_t chunk = stage; chunk < pipeline.schedule.chunks; chunk += pipeline.schedule.stages) {
     int64_t first = pipeline.first_block[size_t(chunk)], last = pipeline.first_block[size_t(chunk) + 1] - 1;
     text += text.empty() ? "" : ", ";
-    text += first == last ? fmt::format("{}", first) : fmt::format("{}-{}", first, last);
+    text += first > last ? "none" : first == last ? fmt::format("{}", first) : fmt::format("{}-{}", first, last);
   }
   return text;
 }

@@ -199,6 +199,12 @@ void compile_stages(CompiledPipeline& out, const ChunkCompiler& compiler, std::v
   append_updates(out, compiler, observer);
 }
 
+double seconds_of_chunk(const ChunkCompiler& compiler, int64_t number, int64_t chunks, int64_t first, int64_t last) {
+  Graph graph = compiler.build(number, chunks, first, last);
+  ChunkSeconds seconds = compiler.compile(std::move(graph), number, {.recompute_kinds = 0}, {}).seconds();
+  return seconds.forward + seconds.backward;
+}
+
 // Each block as a chunk of its own. All but the first and the last are alike.
 std::vector<double> seconds_of_blocks(const ChunkCompiler& compiler, int64_t blocks) {
   std::vector<double> seconds;
@@ -207,11 +213,19 @@ std::vector<double> seconds_of_blocks(const ChunkCompiler& compiler, int64_t blo
       seconds.push_back(seconds.back());
       continue;
     }
-    Graph graph = compiler.build(block, blocks, block, block + 1);
-    ChunkSeconds of_block = compiler.compile(std::move(graph), block, {.recompute_kinds = 0}, {}).seconds();
-    seconds.push_back(of_block.forward + of_block.backward);
+    seconds.push_back(seconds_of_chunk(compiler, block, blocks, block, block + 1));
   }
   return seconds;
+}
+
+BlockSeconds seconds_by(const ChunkCompiler& compiler, int64_t blocks) {
+  auto end = [&compiler, blocks](int64_t number) {
+    return seconds_of_chunk(compiler, number, 2, number * blocks, number * blocks);
+  };
+  return {[&compiler, blocks] { return seconds_of_blocks(compiler, blocks); },
+          [end] {
+            return std::array{end(0), end(1)};
+          }};
 }
 
 // The loss, which the last stage has, for all.
@@ -292,15 +306,24 @@ double CompiledPipeline::seconds() const {
   return timeline.seconds + longest;
 }
 
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity(), kRounding = 1e-9;
+
+// Blocks of so many seconds in chunks of one or more, and what the longest takes.
+struct Division {
+  std::vector<int64_t> first_block;  // of each chunk, and behind them the number of blocks
+  double longest = kNever;           // nothing can be divided so
+};
+
 // The least that the longest chunk can take, by number of chunks and of blocks that they have together. Of divisions
 // that take as long, but for what sums of seconds are rounded by, later chunks have more blocks: their stages hold
 // fewer micro-batches.
-std::vector<int64_t> balance_blocks(const std::vector<double>& seconds_of_blocks, int64_t chunks) {
+Division balance(const std::vector<double>& seconds_of_blocks, int64_t chunks) {
   auto blocks = int64_t(seconds_of_blocks.size());
-  TOKAMAK_CHECK(chunks >= 1 && chunks <= blocks, "{} blocks in {} chunks", blocks, chunks);
+  if (chunks < 1 || chunks > blocks) return {};
   std::vector<double> before(size_t(blocks) + 1, 0);
   std::partial_sum(seconds_of_blocks.begin(), seconds_of_blocks.end(), before.begin() + 1);
-  constexpr double kNever = std::numeric_limits<double>::infinity(), kRounding = 1e-9;
   std::vector<std::vector<double>> least(size_t(chunks) + 1, std::vector<double>(size_t(blocks) + 1, kNever));
   std::vector<std::vector<int64_t>> first(size_t(chunks) + 1, std::vector<int64_t>(size_t(blocks) + 1, 0));
   least[0][0] = 0;
@@ -315,13 +338,45 @@ std::vector<int64_t> balance_blocks(const std::vector<double>& seconds_of_blocks
   std::vector<int64_t> borders{blocks};
   for (int64_t c = chunks; c > 0; --c) borders.push_back(first[size_t(c)][size_t(borders.back())]);
   std::reverse(borders.begin(), borders.end());
-  return borders;
+  return {std::move(borders), least[size_t(chunks)][size_t(blocks)]};
 }
 
-std::vector<int64_t> divide_blocks(const MeshConfig& mesh, int64_t layers,
-                                   const std::function<std::vector<double>()>& seconds) {
+// The same where the ends that are said are chunks without blocks.
+Division balance_between(std::vector<double> blocks, const std::array<double, 2>& ends, std::array<bool, 2> is_bare,
+                         int64_t chunks) {
+  if (is_bare[0]) blocks.front() -= ends[0];
+  if (is_bare[1]) blocks.back() -= ends[1];
+  Division between = balance(blocks, chunks - is_bare[0] - is_bare[1]);
+  if (between.first_block.empty()) return between;
+  if (is_bare[0]) between.first_block.insert(between.first_block.begin(), 0);
+  if (is_bare[1]) between.first_block.push_back(int64_t(blocks.size()));
+  for (size_t end : {0, 1})
+    if (is_bare[end]) between.longest = std::max(between.longest, ends[end]);
+  return between;
+}
+
+}  // namespace
+
+// A bare end can only be faster where one block with its end takes longest.
+std::vector<int64_t> balance_blocks(const BlockSeconds& seconds, int64_t chunks) {
+  std::vector<double> blocks = seconds.blocks();
+  TOKAMAK_CHECK(chunks >= 1 && chunks <= most_chunks(int64_t(blocks.size())), "{} blocks in {} chunks", blocks.size(),
+                chunks);
+  Division best = balance(blocks, chunks);
+  bool is_known = !best.first_block.empty();
+  if (is_known && (chunks == 1 || std::max(blocks.front(), blocks.back()) < (1 - kRounding) * best.longest))
+    return best.first_block;
+  std::array<double, 2> ends = seconds.ends();
+  for (std::array<bool, 2> is_bare : {std::array{false, true}, {true, false}, {true, true}}) {
+    Division other = balance_between(blocks, ends, is_bare, chunks);
+    if (other.longest < (1 - kRounding) * best.longest) best = std::move(other);
+  }
+  return best.first_block;
+}
+
+std::vector<int64_t> divide_blocks(const MeshConfig& mesh, int64_t layers, const BlockSeconds& seconds) {
   std::vector<int64_t> counts = chunk_layers(mesh, layers);
-  if (counts.empty()) return balance_blocks(seconds(), mesh.pipe * mesh.interleave);
+  if (counts.empty()) return balance_blocks(seconds, mesh.pipe * mesh.interleave);
   std::vector<int64_t> first{0};
   for (int64_t count : counts) first.push_back(first.back() + count);
   return first;
@@ -332,7 +387,7 @@ CompiledPipeline compile_pipeline(const ResolvedRun& run, const Platform& platfo
   const RunConfig& asked = run.asked;
   ChunkCompiler compiler(run, platform, graph);
   int64_t layers = asked.model.layers;
-  out.first_block = divide_blocks(asked.mesh, layers, [&] { return seconds_of_blocks(compiler, layers); });
+  out.first_block = divide_blocks(asked.mesh, layers, seconds_by(compiler, layers));
   std::vector<ChunkSeconds> seconds(out.first_block.size() - 1);
   compile_stages(out, compiler, seconds, observer);
   for (CompiledStep& stage : out.stages) {

@@ -17,9 +17,8 @@ std::vector<int64_t> chunk_layers(const MeshConfig& mesh, int64_t layers) {
   std::istringstream list(mesh.chunk_layers);
   for (std::string text; std::getline(list, text, ',');) {
     std::optional<int64_t> count = parse_whole(text);
-    if (!count || *count < 1)
-      user_error("[mesh.chunk_layers] expected numbers of layers of at least 1 with commas between them, got '{}'",
-                 text);
+    if (!count || *count < 0)
+      user_error("[mesh.chunk_layers] expected numbers of layers with commas between them, got '{}'", text);
     counts.push_back(*count);
   }
   if (counts.empty()) return {};
@@ -31,6 +30,11 @@ std::vector<int64_t> chunk_layers(const MeshConfig& mesh, int64_t layers) {
         "[mesh.chunk_layers] expected {} numbers, one for each of mesh.pipe x mesh.interleave chunks, that are {} "
         "together, as model.layers, got {} that are {}: {}",
         chunks, layers, counts.size(), sum, mesh.chunk_layers);
+  if (std::count(counts.begin() + 1, counts.end() - 1, 0) > 0)
+    user_error(
+        "[mesh.chunk_layers] expected at least 1 layer in every chunk but the first, which has the embeddings, and the "
+        "last, which has the classifier, got {}",
+        mesh.chunk_layers);
   return counts;
 }
 

@@ -9,8 +9,11 @@
 namespace tokamak {
 
 /// Of each chunk, in order; none where mesh.chunk_layers is empty. UserError unless they are one number for each of the
-/// mesh's chunks, at least 1, and `layers` together.
+/// mesh's chunks, at least 1 but for the first and the last, and `layers` together.
 std::vector<int64_t> chunk_layers(const MeshConfig& mesh, int64_t layers);
+
+/// Into how many chunks a model divides at most: the embeddings and the classifier may each be one without a layer.
+constexpr int64_t most_chunks(int64_t layers) { return layers + 2; }
 
 /// Of how many chunks mesh.chunk_layers speaks.
 int64_t count_chunk_layers(const MeshConfig& mesh);

@@ -75,10 +75,10 @@ void check_pipe(const RunConfig& config) {
                mesh.interleave);
   if (interleaved && mesh.interleave == 1)
     user_error("[mesh.interleave] expected 2 or more with mesh.schedule=interleaved, got 1; use 2, or 1f1b");
-  if (mesh.pipe * mesh.interleave > layers) {
-    int64_t stages = layers / mesh.interleave;
-    user_error("[mesh.pipe] expected mesh.pipe x mesh.interleave to be at most model.layers = {}, got {} x {}; {}",
-               layers, mesh.pipe, mesh.interleave,
+  if (mesh.pipe > 1 && mesh.pipe * mesh.interleave > most_chunks(layers)) {
+    int64_t stages = most_chunks(layers) / mesh.interleave;
+    user_error("[mesh.pipe] expected mesh.pipe x mesh.interleave to be at most model.layers + 2 = {}, got {} x {}; {}",
+               most_chunks(layers), mesh.pipe, mesh.interleave,
                stages >= 2           ? fmt::format("up to {} stages would fit", stages)
                : mesh.interleave > 1 ? "use fewer chunks a stage, or another mesh.schedule"
                                      : "use mesh.pipe=1");

@@ -38,7 +38,7 @@ int64_t count_parameters(const ModelConfig& model) {
 
 FlopsPerToken flops_per_token(const ModelConfig& model) { return family_of(model).flops_per_token(model); }
 
-std::string block_result(int64_t block) { return "block." + std::to_string(block); }
+std::string block_result(int64_t block) { return block < 0 ? "embeddings" : "block." + std::to_string(block); }
 
 Graph forward_graph(std::string name, const ModelConfig& model, int64_t B, int64_t T, bool mask_documents,
                     bool show_blocks) {

@@ -41,7 +41,7 @@ struct LossInputs {
   ValueId rng = kNoValue;           // i32[2]; only with dropout
   PackedDocuments documents;        // only with data.mask_documents
   ValueId window_share = kNoValue;  // f32[]: what windows are of their length; only with model.warms_windows()
-  bool show_blocks = false;         // what each block gives becomes a result, block_result(0) and so on
+  bool show_blocks = false;         // what each block gives becomes a result, block_result(-1) and so on
   bool show_scores = false;         // what it says of each token becomes results: kTokenLosses, kTokenChoices
 };
 
@@ -89,7 +89,8 @@ std::vector<ParameterInfo> model_parameters(const ModelConfig& model);
 int64_t count_parameters(const ModelConfig& model);
 FlopsPerToken flops_per_token(const ModelConfig& model);
 
-/// Name of the result that the residual stream at the end of a block is, for who cuts a model there.
+/// Name of the result that the residual stream at the end of a block is, for who cuts a model there; of block -1: what
+/// goes into the first one.
 std::string block_result(int64_t block);
 
 /// The graph that training differentiates: inputs tokens and targets (B, T), rng with dropout, window_share where

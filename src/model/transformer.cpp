@@ -47,6 +47,7 @@ ValueId TransformerBuilder::attend_cached(int64_t layer, ValueId qkv, const Deco
 }
 
 ValueId TransformerBuilder::blocks(ValueId x, const std::function<ValueId(ValueId, int64_t)>& block, bool show_blocks) {
+  if (show_blocks) g_.graph().add_result(block_result(-1), x);
   for (int64_t layer = 0; layer < model_.layers; ++layer) {
     x = block(x, layer);
     if (show_blocks) g_.graph().add_result(block_result(layer), x);

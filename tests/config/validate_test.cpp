@@ -74,10 +74,15 @@ TEST(Validate, ChunksHaveAllLayers) {
   refuses("7,6", "that are 12 together, as model.layers, got 2 that are 13: 7,6");
   refuses("12", "expected 2 numbers");
   refuses("4,4,4", "got 3 that are 12");
-  refuses("12,0", "at least 1 with commas between them, got '0'");
+  refuses("6,-6", "with commas between them, got '-6'");
   refuses("6;6", "got '6;6'");
+  for (const char* said : {"7,5", "0,12", "12,0"}) {
+    config.mesh.chunk_layers = said;
+    EXPECT_NO_THROW(validate(config)) << said;
+  }
+  config.mesh.pipe = 4;
+  refuses("0,6,0,6", "at least 1 layer in every chunk but the first");
   config.mesh.chunk_layers = "7,5";
-  EXPECT_NO_THROW(validate(config));
   config.mesh.pipe = 1;
   expect_user_error([&] { validate(config); }, {"[mesh.chunk_layers] expected none without mesh.pipe > 1, got 7,5"});
 }
@@ -111,9 +116,9 @@ TEST(Validate, AMeshMustDivideWhatItCuts) {
   refuses({.context = 3}, "[mesh.context] expected a divisor of half of model.context = 1024, got 3; 1, 2, 4, 8,");
   refuses({.context = 1024}, "256, 512 would fit");
   refuses({.tensor = 5}, "[mesh.tensor] expected a divisor of model.heads = 12, got 5; 1, 2, 3, 4, 6, 12 would fit");
-  refuses({.pipe = 13},
-          "[mesh.pipe] expected mesh.pipe x mesh.interleave to be at most model.layers = 12, got 13 x 1; "
-          "up to 12 stages would fit");
+  refuses({.pipe = 15},
+          "[mesh.pipe] expected mesh.pipe x mesh.interleave to be at most model.layers + 2 = 14, got 15 x 1; "
+          "up to 14 stages would fit");
   refuses({.pipe = 4, .schedule = "interleaved", .interleave = 4}, "got 4 x 4; up to 3 stages would fit");
   refuses({.pipe = 2, .schedule = "interleaved", .interleave = 8}, "got 2 x 8; use fewer chunks a stage");
   refuses({.pipe = 4, .schedule = "interleaved"}, "[mesh.interleave] expected 2 or more");

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace tokamak::test {
@@ -46,6 +47,7 @@ struct Case {
   int64_t interleave = 1;
   bool documents = false;
   bool sums_with_last = false;  // mesh.reduce_gradients=last
+  std::string chunk_layers = "";
 };
 
 std::string name_of(const Case& c) {
@@ -55,6 +57,8 @@ std::string name_of(const Case& c) {
   if (c.documents) name += "_documents";
   if (c.pipe > 1) name += fmt::format("_pipe{}_{}", c.pipe, c.schedule);
   if (c.sums_with_last) name += "_last";
+  if (!c.chunk_layers.empty()) name += "_chunks" + c.chunk_layers;
+  std::replace(name.begin(), name.end(), ',', '_');
   return name;
 }
 
@@ -73,6 +77,7 @@ TEST_P(MeshOfThreads, TrainsAsOneRankDoes) {
   config.mesh = {.pipe = c.pipe, .data = c.data, .context = c.context, .tensor = c.tensor, .zero = c.zero};
   config.mesh.schedule = c.schedule;
   config.mesh.interleave = c.interleave;
+  config.mesh.chunk_layers = c.chunk_layers;
   if (c.dropout > 0 || c.sums_with_last) config.mesh.slots = 1;  // slots draw numbers of their own: slots_test.cpp
   if (c.sums_with_last) config.mesh.reduce_gradients = "last";
   Mesh mesh = step_mesh(config.mesh);
@@ -112,6 +117,20 @@ const Case kCases[] = {
     {.micro_batches = 4, .pipe = 2, .schedule = "interleaved", .interleave = 2},
     {.micro_batches = 6, .pipe = 4, .schedule = "zero_bubble"},
     {.micro_batches = 1, .pipe = 4, .schedule = "1f1b"},
+    {.micro_batches = 3,
+     .dropout = 0.1,
+     .pipe = 6,
+     .schedule = "1f1b",
+     .documents = true,
+     .chunk_layers = "0,1,1,1,1,0"},
+    {.micro_batches = 3, .pipe = 3, .schedule = "interleaved", .interleave = 2, .chunk_layers = "0,1,1,1,1,0"},
+    {.data = 2,
+     .tensor = 2,
+     .zero = 3,
+     .micro_batches = 2,
+     .pipe = 2,
+     .schedule = "zero_bubble",
+     .chunk_layers = "4,0"},
     {.micro_batches = 4, .dropout = 0.1, .pipe = 2, .schedule = "zero_bubble"},
     {.data = 2, .zero = 3, .micro_batches = 2, .pipe = 2, .schedule = "1f1b"},
     {.data = 2, .tensor = 2, .zero = 1, .micro_batches = 4, .pipe = 2, .schedule = "1f1b"},
