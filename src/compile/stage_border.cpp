@@ -6,6 +6,7 @@
 #include "ops/movement.h"
 
 #include <algorithm>
+#include <map>
 #include <vector>
 
 namespace tokamak {
@@ -52,6 +53,7 @@ std::optional<Graph> joined_at_end(const Graph& forward, int64_t block) {
   std::vector<ValueId> values = find_crossing(forward, last);
   if (values == std::vector{end}) return {};
   ValueId joined = kNoValue;
+  std::map<ValueId, ValueId> made;  // what crosses, as it was before it was joined: ends of earlier blocks stay there
   Rewriter rewriter(forward);
   for (int n = 0; n < int(forward.nodes().size()); ++n) {
     const Node& node = forward.nodes()[size_t(n)];
@@ -61,6 +63,7 @@ std::optional<Graph> joined_at_end(const Graph& forward, int64_t block) {
     int64_t dim = int64_t(forward.shape(end).size()) - 1, begin = 0;
     joined = concat(g, rewriter.map(values), dim);
     for (ValueId value : values) {
+      made[value] = rewriter.map(value);
       int64_t size = forward.shape(value).back();
       rewriter.replace(value, slice(g, joined, dim, begin, size));
       begin += size;
@@ -69,8 +72,11 @@ std::optional<Graph> joined_at_end(const Graph& forward, int64_t block) {
   Graph graph = rewriter.finish();
   std::vector<Result> results = graph.results();
   graph.remove_results();
-  for (const Result& result : results)
-    graph.add_result(result.name, result.name == block_result(block) ? joined : result.value);
+  for (size_t i = 0; i < results.size(); ++i) {
+    auto crosses = made.find(forward.results()[i].value);
+    ValueId value = crosses == made.end() ? results[i].value : crosses->second;
+    graph.add_result(results[i].name, results[i].name == block_result(block) ? joined : value);
+  }
   return graph;
 }
 

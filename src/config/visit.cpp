@@ -185,7 +185,7 @@ void visit(FieldList& v, MeshConfig& c) {
     one_of({std::begin(kPipeSchedules), std::end(kPipeSchedules)}));
   v("interleave", c.interleave, "with mesh.schedule=interleaved: chunks of layers that each stage has",
     between(1, kMost));
-  v("chunk_layers", c.chunk_layers, "layers of each chunk of a pipeline, as in 7,8,8,9; empty: so that all take alike");
+  v("chunk_layers", c.chunk_layers, "layers of each chunk of a pipeline, as in 7,8,8,0; empty: so that all take alike");
   v("slots", c.slots, "parts of a step that are added in one order; 0: data x micro-batches on a mesh; 1: none",
     between(0, kMost));
   v("reduce_gradients", c.reduce_gradients,

@@ -218,9 +218,16 @@ class Caster {
   std::map<std::pair<ValueId, DType>, ValueId> casts_;
 };
 
-bool needs_casts(const Graph& graph, const std::vector<ChosenFormats>& formats) {
+// Where a low residual stream begins, as in a stage of a pipeline that has the embeddings alone, there may be no
+// product.
+bool begins_low_residual(const Node& node, const CompileConfig& options) {
+  return node.op == &op::embedding && options.low_residual && is_low(options.precision);
+}
+
+bool needs_casts(const Graph& graph, const std::vector<ChosenFormats>& formats, const CompileConfig& options) {
   for (size_t n = 0; n < formats.size(); ++n) {
     const Node& node = graph.nodes()[n];
+    if (begins_low_residual(node, options)) return true;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       DType own = graph.dtype(node.inputs[i]);
       if (operand_type(node, formats[n], i, own) != own) return true;
@@ -234,7 +241,7 @@ bool needs_casts(const Graph& graph, const std::vector<ChosenFormats>& formats) 
 bool autocast(Graph& graph, const PassContext& context) {
   FormatPolicy policy = context.formats ? context.formats : policy_of(context.options.precision, context.target);
   std::vector<ChosenFormats> formats = choose_formats(graph, policy);
-  if (needs_casts(graph, formats)) {
+  if (needs_casts(graph, formats, context.options)) {
     graph = Caster(graph, std::move(formats), context.options).run();
     eliminate_dead_code(graph, context);  // views of what is now cast before it is viewed
     return true;

@@ -78,6 +78,23 @@ TEST(PipeSlots, GiveTheSameBitsOfModernThatReachesOverBlocks) {
   }
 }
 
+// The first stage has the embeddings alone, the last one the classifier.
+TEST(PipeSlots, GiveTheSameBitsWithEndsWithoutLayers) {
+  MeshConfig six = mesh(6, 1, 0, "1f1b"), two = mesh(2, 2, 3, "zero_bubble");
+  six.chunk_layers = "0,1,1,1,1,0";
+  two.chunk_layers = "4,0";
+  RunConfig config = tiny(), modern = tiny();
+  config.model.dropout = 0.2;
+  config.data.mask_documents = true;
+  modern.model = tiny_modern(modern.model);
+  modern.model.skip_blocks = modern.model.x0_mix = true;
+  for (Precision precision : {Precision::kFp32, Precision::kBf16})
+    for (RunConfig each : {config, modern}) {
+      each.compile.precision = precision;
+      expect_same_bits(each, {six, two});
+    }
+}
+
 TEST(PipeSlots, GiveTheSameBitsOnDataRanksWithEveryZeroStage) {
   expect_same_bits(
       tiny(), {mesh(2, 2, 0, "1f1b"), mesh(2, 2, 1, "zero_bubble"), mesh(2, 2, 2, "zero_bubble"), mesh(2, 2, 3, "1f1b"),
