@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "data/hub_folder.h"
 #include "data/open_source.h"
 #include "data/passed_over.h"
 #include "data/sources/mds_index.h"
@@ -52,8 +53,12 @@ std::string why_passed_over(const fs::path& entry) {
 }
 
 /// Appends all files below a folder whose names have a format; counts the others. Of MDS, which may have a shard
-/// compressed and not, those are taken that its index names.
+/// compressed and not, those are taken that its index names; of a repository in the hub's cache, one snapshot.
 void search_folder(const fs::path& folder, Files& files, PassedOver& passed_over) {
+  if (std::optional<HubSnapshot> snapshot = find_hub_snapshot(folder)) {
+    for (size_t i = 0; i < snapshot->others.size(); ++i) passed_over.add("in another snapshot of the hub's cache");
+    return search_folder(snapshot->folder, files, passed_over);
+  }
   const fs::path index = folder / "index.json";
   std::optional<Files> shards = mds_shards(index);
   if (shards) files.insert(files.end(), shards->begin(), shards->end());
@@ -66,6 +71,8 @@ void search_folder(const fs::path& folder, Files& files, PassedOver& passed_over
       passed_over.add(reason);
     else if (is_subfolder(entry))
       search_folder(entry, files, passed_over);
+    else if (is_dataset_card(entry))
+      passed_over.add("README.md of a data set");
     else if (format_by_name(entry))
       files.push_back(entry);
     else
