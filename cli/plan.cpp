@@ -116,13 +116,14 @@ void require_possible(const PlanOptions& c) {
 std::vector<ScheduleChoice> wanted_schedules(const PlanOptions& c) {
   const MeshConfig& mesh = c.run.mesh;
   std::vector<ScheduleChoice> schedules = usual_schedules();
-  if (is_said(c, "mesh.schedule")) schedules = {{mesh.schedule, mesh.schedule == "interleaved" ? 2 : 1}};
+  bool is_interleaved = mesh.schedule == "interleaved";
+  if (is_said(c, "mesh.schedule")) schedules = {{mesh.schedule, is_interleaved ? 2 : 1, is_interleaved}};
   if (!is_said(c, "mesh.interleave") || mesh.interleave == 1) return schedules;
   std::erase_if(schedules, [](const ScheduleChoice& choice) { return choice.schedule != "interleaved"; });
   if (schedules.empty())
     user_error("[mesh.interleave] expected 1 with mesh.schedule={}, got {}; leave it out", mesh.schedule,
                mesh.interleave);
-  schedules[0].interleave = mesh.interleave;
+  schedules = {{"interleaved", mesh.interleave}};
   return schedules;
 }
 

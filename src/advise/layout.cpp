@@ -113,6 +113,7 @@ std::string describe(const ParallelLayout& layout) {
   add("tensor", mesh.tensor);
   if (text.empty()) text = "one GPU";
   if (mesh.pipe > 1) text += ", " + mesh.schedule;
+  if (mesh.interleave > 2) text += fmt::format(" {}", mesh.interleave);
   if (mesh.zero > 0) text += fmt::format(", ZeRO {}", mesh.zero);
   text += fmt::format(", micro-batch {} x {}", layout.micro_batch, layout.micro_batches);
   return layout.budget_gib > 0 ? text + ", recomputes" : text;
@@ -155,7 +156,7 @@ std::string options_of(const ParallelLayout& layout, int64_t context) {
   return text.substr(1);
 }
 
-std::vector<ScheduleChoice> usual_schedules() { return {{"1f1b"}, {"interleaved", 2}, {"zero_bubble"}}; }
+std::vector<ScheduleChoice> usual_schedules() { return {{"1f1b"}, {"interleaved", 2, true}, {"zero_bubble"}}; }
 
 std::vector<ParallelLayout> all_layouts(const RunConfig& run, int64_t gpus, int64_t gpus_per_node, int64_t sequences,
                                         const std::vector<ScheduleChoice>& schedules) {

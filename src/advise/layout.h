@@ -32,6 +32,7 @@ std::string options_of(const ParallelLayout& layout, int64_t context);
 struct ScheduleChoice {
   std::string schedule;
   int64_t interleave = 1;
+  bool or_more_chunks = false;  // search_layouts() looks whether more of them are faster
 };
 
 /// Those worth a try; gpipe takes as long as 1f1b and more memory.

@@ -3,6 +3,7 @@
 #include "advise/rough_cost.h"
 #include "base/error.h"
 #include "base/parallel_tasks.h"
+#include "config/chunk_layers.h"
 
 #include <algorithm>
 #include <limits>
@@ -35,6 +36,7 @@ class Search {
     rough_.prepare(asked);
     for (size_t place = 0; place < layouts_.size(); ++place) add({place});
     for (int round = 0; !queue_.empty() && queue_.top().least <= most() && !is_enough(round); ++round) look_at_next();
+    if (tries_more_chunks()) try_more_chunks();
     std::vector<Estimate> list;
     for (auto& [key, one] : best_) list.push_back(std::move(one.first));
     std::stable_sort(list.begin(), list.end(),
@@ -155,6 +157,31 @@ class Search {
     } catch (const UserError&) {  // as of a batch that cannot be halved
     }
     return {};
+  }
+
+  bool tries_more_chunks() const {
+    return std::any_of(request_.schedules.begin(), request_.schedules.end(),
+                       [](const ScheduleChoice& choice) { return choice.or_more_chunks; });
+  }
+
+  // Of the best micro-batch of each mesh. More chunks make the bubble smaller, and send more: the time has one minimum,
+  // but for chunks of one layer more than others.
+  void try_more_chunks() {
+    constexpr int64_t kInVain = 2;
+    for (auto& [key, of_mesh] : best_) {
+      Estimate& best = of_mesh.first;
+      ParallelLayout layout = best.layout;
+      if (layout.mesh.interleave == 1 || !layout.mesh.chunk_layers.empty()) continue;
+      layout.budget_gib = 0;
+      BlockCosts& blocks = request_.library->of(request_.run, layout);
+      int64_t most = most_chunks(request_.run.model.layers) / layout.mesh.pipe;
+      for (int64_t in_vain = 0; in_vain < kInVain && ++layout.mesh.interleave <= most; ++in_vain) {
+        std::optional<Estimate> one = try_layout(layout, blocks, best.time.total());
+        if (!one || one->time.total() >= best.time.total()) continue;
+        best = std::move(*one);
+        in_vain = -1;
+      }
+    }
   }
 
   void keep(const Estimate& one, size_t place) {

@@ -1,5 +1,6 @@
 #include "advise/search.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -45,6 +46,27 @@ TEST(Search, NoLayoutThatIsPassedOverIsFaster) {
     for (size_t i = 0; i < std::min(sorted.size(), request.wanted); ++i)
       EXPECT_NEAR(found[i].time.total() / sorted[i], 1, 0.01) << describe(found[i].layout);
   }
+}
+
+// All numbers of chunks of a stage by themselves are the twin.
+TEST(Search, FindsTheNumberOfChunks) {
+  TrainingRequest request = request_of("gpt2-774m", "h200", 8);
+  request.sequences = 32;
+  request.allows = [](const ParallelLayout& layout) { return layout.mesh.pipe == 4 && layout.mesh.zero == 0; };
+  request.schedules = {{"interleaved", 2, true}};
+  ParallelLayout found = search_layouts(request)[0].layout;
+  EXPECT_GT(found.mesh.interleave, 2) << describe(found);
+  EXPECT_NE(describe(found).find(fmt::format("interleaved {}", found.mesh.interleave)), std::string::npos);
+  ParallelLayout other = found;
+  int64_t fastest = 2;
+  double least = 1e300;
+  for (other.mesh.interleave = 2; 4 * other.mesh.interleave <= 38; ++other.mesh.interleave) {
+    double seconds = estimate(request, other).time.total();
+    if (seconds < least) least = seconds, fastest = other.mesh.interleave;
+  }
+  EXPECT_EQ(found.mesh.interleave, fastest);
+  request.schedules = {{"interleaved", 2}};
+  EXPECT_EQ(search_layouts(request)[0].layout.mesh.interleave, 2);
 }
 
 // Layouts of other numbers of stages and micro-batches are made of blocks that are known already.
