@@ -19,37 +19,42 @@ namespace fs = std::filesystem;
 namespace {
 
 using Files = std::vector<fs::path>;
+using Entries = std::vector<fs::directory_entry>;
 
 bool is_pattern(std::string_view text) { return text.find_first_of("*?[") != text.npos; }
 
 bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
 
-/// A folder's entries, in any order.
-Files entries_of(const fs::path& folder) {
-  Files entries;
+/// A folder's entries, in any order. They know what they are without a further question to the system, but for links:
+/// there may be millions of them.
+Entries entries_of(const fs::path& folder) {
+  Entries entries;
   std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
-    entries.push_back(at->path());
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) entries.push_back(*at);
   if (error) file_error("read the folder", folder, error.value());
   return entries;
 }
 
 /// What an entry of a folder is, links followed; none for a link that leads nowhere or in circles.
-fs::file_type type_of(const fs::path& path) {
+fs::file_type type_of(const fs::directory_entry& entry) {
   std::error_code error;
-  return fs::status(path, error).type();
+  if (entry.is_regular_file(error)) return fs::file_type::regular;
+  if (entry.is_directory(error)) return fs::file_type::directory;
+  return entry.status(error).type();
 }
 
 /// Folders that lie in a folder; links are not followed, as they may lead in circles.
-bool is_subfolder(const fs::path& path) { return type_of(path) == fs::file_type::directory && !fs::is_symlink(path); }
+bool is_subfolder(const fs::directory_entry& entry) {
+  return type_of(entry) == fs::file_type::directory && !entry.is_symlink();
+}
 
 /// Why an entry of a folder is no file and no folder to search; empty if it is one.
-std::string why_passed_over(const fs::path& entry) {
+std::string why_passed_over(const fs::directory_entry& entry) {
   fs::file_type type = type_of(entry);
   if (is_hidden(entry)) return "hidden";
-  if (type == fs::file_type::directory) return fs::is_symlink(entry) ? "linked to a folder" : "";
-  if (type == fs::file_type::regular) return fs::file_size(entry) == 0 ? "empty" : "";
-  return fs::is_symlink(entry) ? "linked to nothing" : "of a special kind";
+  if (type == fs::file_type::directory) return entry.is_symlink() ? "linked to a folder" : "";
+  if (type == fs::file_type::regular) return entry.file_size() == 0 ? "empty" : "";
+  return entry.is_symlink() ? "linked to nothing" : "of a special kind";
 }
 
 /// Appends all files below a folder whose names have a format; counts the others. Of MDS, which may have a shard
@@ -62,10 +67,10 @@ void search_folder(const fs::path& folder, Files& files, PassedOver& passed_over
   const fs::path index = folder / "index.json";
   std::optional<Files> shards = mds_shards(index);
   if (shards) files.insert(files.end(), shards->begin(), shards->end());
-  for (const fs::path& entry : entries_of(folder)) {
-    if (shards && entry == index) continue;
+  for (const fs::directory_entry& entry : entries_of(folder)) {
+    if (shards && entry.path() == index) continue;
     if (shards && is_mds_name(entry)) {
-      if (std::find(shards->begin(), shards->end(), entry) == shards->end())
+      if (!std::binary_search(shards->begin(), shards->end(), entry.path()))
         passed_over.add(".mds that index.json does not name, or as another file");
     } else if (std::string reason = why_passed_over(entry); !reason.empty())
       passed_over.add(reason);
@@ -89,20 +94,20 @@ void expand(const fs::path& base, std::span<const fs::path> parts, Files& found,
   fs::path folder = base.empty() ? "." : base;
   if (part == "**") {
     expand(base, rest, found, passed_over);
-    for (const fs::path& entry : entries_of(folder)) {
+    for (const fs::directory_entry& entry : entries_of(folder)) {
       if (is_hidden(entry) || type_of(entry) != fs::file_type::directory) continue;
       if (is_subfolder(entry))
-        expand(base / entry.filename(), parts, found, passed_over);
+        expand(base / entry.path().filename(), parts, found, passed_over);
       else
         passed_over.add("linked to a folder");
     }
   } else if (!is_pattern(part)) {
     if (fs::exists(base / part)) expand(base / part, rest, found, passed_over);
   } else {
-    for (const fs::path& entry : entries_of(folder))
-      if (::fnmatch(part.c_str(), entry.filename().c_str(), FNM_PERIOD) == 0 &&
-          (rest.empty() || fs::is_directory(entry)))
-        expand(base / entry.filename(), rest, found, passed_over);
+    for (const fs::directory_entry& entry : entries_of(folder))
+      if (::fnmatch(part.c_str(), entry.path().filename().c_str(), FNM_PERIOD) == 0 &&
+          (rest.empty() || type_of(entry) == fs::file_type::directory))
+        expand(base / entry.path().filename(), rest, found, passed_over);
   }
 }
 
@@ -159,22 +164,25 @@ Files find_files(const std::string& input, const SourceOptions&, PassedOver* tol
   if (!exists && !is_pattern(input))
     user_error("[data] expected a file, a folder or a pattern, got {}, which does not exist; check the path", input);
 
-  Files files;
+  Files files, named;  // what a search finds is checked already
   PassedOver passed_over;
   for (const fs::path& path : exists ? Files{input} : expand_pattern(input, passed_over)) {
     if (fs::is_directory(path))
       search_folder(path, files, passed_over);
     else
-      files.push_back(path);
+      named.push_back(path);
   }
-  for (const fs::path& path : files) {
+  sort_without_repetitions(named);
+  for (const fs::path& path : named) {
     refuse_pipe(path);
     refuse_endless(path);
+    bool is_empty = fs::is_regular_file(path) && fs::file_size(path) == 0;
+    if (is_empty)
+      passed_over.add("empty");
+    else
+      files.push_back(path);
   }
   sort_without_repetitions(files);
-  size_t count = files.size();
-  std::erase_if(files, [](const fs::path& path) { return fs::is_regular_file(path) && fs::file_size(path) == 0; });
-  for (size_t i = files.size(); i < count; ++i) passed_over.add("empty");
   if (files.empty())
     user_error(
         "[data] expected files of these names in {}: {} (or with .gz or .zst behind it), and none of them empty; got "

@@ -76,7 +76,7 @@ std::vector<fs::path> find_inputs(const PrepareOptions& options, const PrepareHo
       if (size_t others = keep_split(found, options.split, input); others > 0)
         hooks.note(fmt::format("left out {} file{} of {} that {} not of {}", others, others == 1 ? "" : "s", input,
                                others == 1 ? "is" : "are", options.split));
-    files.insert(files.end(), found.begin(), found.end());
+    files.insert(files.end(), std::make_move_iterator(found.begin()), std::make_move_iterator(found.end()));
   }
   if (std::string warning = pooled_splits_warning(files); !warning.empty()) hooks.note(warning);
   return files;
@@ -326,12 +326,12 @@ void Preparation::encode(PrepareShards& shards) {
 
 /// What was read must be what the plan says, or going on later would mix two inputs.
 void Preparation::check_inputs() {
-  PreparePlan now = plan_;
-  for (PreparePlan::Input& input : now.inputs) input = plan_input(input.file.path);
-  std::string difference = plan_difference(plan_, now);
-  if (!difference.empty())
-    user_error("[prepare] expected input that stays as it is, but {} since the start; run the same command again",
-               difference);
+  for (const PreparePlan::Input& input : plan_.inputs)
+    if (plan_input(input.file.path) != input)
+      user_error(
+          "[prepare] expected input that stays as it is, but {} has changed since the start; run the same command "
+          "again",
+          input.file.path);
 }
 
 TokenShardIndex Preparation::cut(PrepareShards& shards) {

@@ -123,8 +123,10 @@ void write_plan(const PreparePlan& plan, const fs::path& folder) {
                       {"bytes", input.file.bytes},
                       {"checksum", input.file.checksum},
                       {"modified", input.modified}});
-  json root = {{"format", kPlanFormat}, {"version", kVersion}, {"options", options}, {"inputs", inputs}};
-  write_shared_file(folder / unfinished::kPlan, seal_json(root));  // unsynced: losing it costs a new beginning only
+  json root = {{"format", kPlanFormat}, {"version", kVersion}, {"options", options}};
+  root["inputs"] = std::move(inputs);  // of millions of files, of which a copy would be felt
+  write_shared_file(folder / unfinished::kPlan,
+                    seal_json(std::move(root)));  // unsynced: losing it costs a new beginning only
 }
 
 void write_journal(const PrepareJournal& journal, const fs::path& folder) {

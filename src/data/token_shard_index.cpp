@@ -109,7 +109,7 @@ std::string format_token_shard_index(const TokenShardIndex& index) {
                {"tokenizer", to_json(index.tokenizer)},
                {"train", to_json(index.train)},
                {"val", to_json(index.val)}};
-  return seal_json(root);
+  return seal_json(std::move(root));  // which may name millions of files
 }
 
 void write_token_shard_index(const TokenShardIndex& index, const fs::path& folder) {

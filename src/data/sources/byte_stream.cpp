@@ -85,6 +85,13 @@ class BufferedBytes : public ByteStream {
 };
 
 constexpr size_t kReadBytes = size_t(64) << 10;
+constexpr size_t kLeastReadBytes = size_t(4) << 10;
+
+/// How large a buffer begins: a small file, of which there may be millions, needs no more than what it has.
+size_t first_bytes(const ByteStream& stream) {
+  int64_t total = stream.total_bytes();
+  return total > 0 && total < int64_t(kReadBytes) ? size_t(total) + kLeastReadBytes : kReadBytes;
+}
 
 }  // namespace
 
@@ -102,8 +109,8 @@ bool ByteBuffer::fill() {
     end_ -= begin_;
     begin_ = 0;
   }
-  if (bytes_.size() - end_ < kReadBytes) bytes_.resize(std::max(bytes_.size() * 2, end_ + kReadBytes));
-  size_t count = stream_->read({bytes_.data() + end_, kReadBytes});
+  if (bytes_.size() - end_ < kLeastReadBytes) bytes_.resize(std::max(bytes_.size() * 2, first_bytes(*stream_)));
+  size_t count = stream_->read({bytes_.data() + end_, bytes_.size() - end_});
   end_ += count;
   ended_ = count == 0;
   return !ended_;

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "data/json_fields.h"
+#include "data/sources/byte_stream.h"
 #include "data/sources/compression.h"
 
 namespace tokamak {
@@ -16,7 +17,15 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int64_t kMostIndexBytes = int64_t(1) << 28;
+constexpr size_t kBegin = 256;  // MDS's list comes first, or behind the version
 constexpr const char* kRemedy = "copy or download the folder again";
+
+/// By its beginning: the index of another program may be too large to be read for nothing.
+bool may_be_mds(const fs::path& index) {
+  ByteBuffer buffer(open_bytes(index, {}));
+  buffer.hold(kBegin);
+  return buffer.view().substr(0, kBegin).find("\"shards\"") != std::string_view::npos;
+}
 
 /// The list of shards; null where it is none of MDS: of another program an index.json may be anything.
 nlohmann::json shards_of(const std::string& text) {
@@ -73,6 +82,7 @@ fs::path shard_of(const fs::path& folder, const JsonFields& shard, bool may_be_c
 std::optional<std::vector<fs::path>> mds_shards(const fs::path& index) {
   std::error_code error;
   if (!fs::is_regular_file(index, error)) return std::nullopt;
+  if (!may_be_mds(index)) return std::nullopt;
   std::string text = read_file(index, kMostIndexBytes);
   nlohmann::json list = shards_of(text);
   if (list.is_null()) return std::nullopt;
@@ -81,6 +91,7 @@ std::optional<std::vector<fs::path>> mds_shards(const fs::path& index) {
     const nlohmann::json& one = list[shards.size()];
     shards.push_back(shard_of(index.parent_path(), shard, one.contains("zip_data") && !one["zip_data"].is_null()));
   }
+  std::sort(shards.begin(), shards.end());
   return shards;
 }
 

@@ -8,9 +8,9 @@
 
 namespace tokamak {
 
-/// The shards that an index.json names; of those that are there compressed and not, the latter. Nothing where the file
-/// is no index of MDS. UserErrors for a shard that is not there, has another size than the index says, lies outside of
-/// the folder or is compressed in a way that is not read.
+/// The shards that an index.json names, in the order of their paths; of those that are there compressed and not, the
+/// latter. Nothing where the file is no index of MDS. UserErrors for a shard that is not there, has another size than
+/// the index says, lies outside of the folder or is compressed in a way that is not read.
 std::optional<std::vector<std::filesystem::path>> mds_shards(const std::filesystem::path& index);
 
 /// Whether a file's name is that of a shard.
