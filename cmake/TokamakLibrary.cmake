@@ -47,15 +47,16 @@ function(tokamak_embed target namespace function)
   target_sources(${target} PRIVATE ${output})
 endfunction()
 
-# tokamak_test(NAME [SLOW] [THREADS] [FILTER PATTERN] [THREADED PATTERN] [SHARDS COUNT] [DEPS...]): one test program per
-# folder of tests/, every test of it (that matches the pattern) known to CTest. THREADED are those that ThreadSanitizer
-# sees, where most of a folder starts no thread. With COUNT, for thousands of tests that take less time than their
-# program's start, CTest knows so many parts of it, NAME.0 and so on.
+# tokamak_test(NAME [SLOW] [THREADS] [FILTER PATTERN] [THREADED PATTERN] [TOGETHER SUITE] [SHARDS COUNT] [DEPS...]): one
+# test program per folder of tests/, every test of it (that matches the pattern) known to CTest. THREADED are those that
+# ThreadSanitizer sees, where most of a folder starts no thread. The tests of the SUITE share what takes long to make, so
+# that CTest knows them as one. With COUNT, for thousands of tests that take less time than their program's start, CTest
+# knows so many parts of it, NAME.0 and so on.
 # The label is the folder's name, then fast or slow (the sanitizers run the fast ones), then threads (what TSan runs):
 # `ctest -L fast`. One joined label, because gtest_discover_tests cannot pass a list.
 # It runs in the source tree, so that tests find tests/goldens and the optional ../shared/data.
 function(tokamak_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "SLOW;THREADS" "FILTER;THREADED;SHARDS" "")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SLOW;THREADS" "FILTER;THREADED;TOGETHER;SHARDS" "")
   if(arg_THREADED AND TOKAMAK_SANITIZE STREQUAL "thread")
     set(arg_FILTER ${arg_THREADED})
   endif()
@@ -80,6 +81,12 @@ function(tokamak_test name)
       add_dependencies(tests_${group} ${name}_test)
     endif()
   endforeach()
+  if(arg_TOGETHER)
+    add_test(NAME ${name}.${arg_TOGETHER} COMMAND ${name}_test --gtest_filter=${arg_TOGETHER}.*
+             WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    set_tests_properties(${name}.${arg_TOGETHER} PROPERTIES LABELS ${label} TIMEOUT 600 ENVIRONMENT OMP_WAIT_POLICY=passive)
+    set(arg_FILTER -${arg_TOGETHER}.*)
+  endif()
   if(arg_SHARDS)
     if(NOT arg_FILTER)
       set(arg_FILTER *)

@@ -91,16 +91,14 @@ TEST(Search, OfSeveralGpusSomeMemoryIsForCommunication) {
 }
 
 TEST(Search, FasterLinksNeverMakeItSlower) {
-  for (const char* model : {"gpt2-1558m", "gpt3-6.7b"}) {
-    TrainingRequest request = request_of(model, "dgx-a100", 16);
-    double before = search_layouts(request)[0].time.total();
-    request.cluster.between.bandwidth.value *= 2;
-    EXPECT_LE(search_layouts(request)[0].time.total(), before) << model;
-    request.cluster.within.bandwidth.value *= 2;
-    EXPECT_LE(search_layouts(request)[0].time.total(), before) << model;
-    request.cluster.gpu.memory_bytes.value *= 2;
-    EXPECT_LE(search_layouts(request)[0].time.total(), before) << model;
-  }
+  TrainingRequest request = request_of("gpt3-6.7b", "dgx-a100", 16);
+  double before = search_layouts(request)[0].time.total();
+  request.cluster.between.bandwidth.value *= 2;
+  EXPECT_LE(search_layouts(request)[0].time.total(), before);
+  request.cluster.within.bandwidth.value *= 2;
+  EXPECT_LE(search_layouts(request)[0].time.total(), before);
+  request.cluster.gpu.memory_bytes.value *= 2;
+  EXPECT_LE(search_layouts(request)[0].time.total(), before);
 }
 
 TEST(Search, WhatIsAskedForIsAllThatIsTried) {

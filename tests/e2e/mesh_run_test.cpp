@@ -329,12 +329,12 @@ TEST_F(MeshRun, ARankThatDiesEndsTheRunWithItsName) {
 
 // Between checkpoints: what a data rank that lives has in memory is saved, and the run goes on from there.
 TEST_F(MeshRun, WhatWasComputedIsSavedWhenARankDies) {
-  constexpr const char* kSteps = "--train.steps=3000";
+  constexpr const char* kSteps = "--train.steps=1000";
   EXPECT_EQ(run("one", {kSteps, "--mesh.data=2"}).status, 0);
   for (int killed : {1, 0}) {
     std::filesystem::remove_all(folder_ / "mesh");
     start([&](int) { return Arguments{kSteps, "--train.log_every=1"}; });
-    ASSERT_TRUE(ranks_[0]->wait_for(" 20/3000"));
+    ASSERT_TRUE(ranks_[0]->wait_for(" 20/1000"));
     ranks_[killed]->send(SIGKILL);
     ProgramResult ended = ranks_[1 - killed]->wait();
     EXPECT_EQ(ended.status, 1);

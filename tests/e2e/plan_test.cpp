@@ -19,7 +19,7 @@ TEST(Plan, WhichLayoutHowLongAndWhatLimitsIt) {
   for (const char* piece : {"best       ", "tokens/s", "days for 10.00 G tokens", "limited by ",
                             "tokamak train --model.preset=gpt3-6.7b --mesh.data=4"})
     EXPECT_NE(text.out.find(piece), std::string::npos) << piece << "\n" << text.out;
-  arguments.emplace_back("--json");
+  arguments.insert(arguments.end(), {"--json", "--exact=0"});
   ProgramResult json = run_program(folder.path(), arguments);
   nlohmann::json plan = nlohmann::json::parse(json.out);
   EXPECT_EQ(plan["gpus"], 4);
@@ -64,8 +64,8 @@ model = "h200"
 bandwidth = {value = 349e9, source = "a guess"}
 latency = {value = 30e-6, source = "a guess"}
 )");
-  std::vector<std::string> arguments = {"plan", "--model.preset=gpt2-124m", "--cluster=mine.toml", "--gpus=2",
-                                        "--html=page.html"};
+  std::vector<std::string> arguments = {"plan",     "--model.preset=gpt2-124m", "--cluster=mine.toml",
+                                        "--gpus=2", "--html=page.html",         "--exact=0"};
   ProgramResult text = run_program(folder.path(), arguments);
   EXPECT_EQ(text.status, 0) << text.err;
   arguments.emplace_back("--json");

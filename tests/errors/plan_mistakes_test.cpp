@@ -19,8 +19,8 @@ class PlanMistakes : public testing::Test {
 
 TEST_F(PlanMistakes, WhatDoesNotFitIsRefusedWithTheNearestThatDoes) {
   expect_refused(
-      plan({"--model.preset=gpt3-175b", "--cluster=dgx-a100", "--gpus=8"}),
-      {"[plan] expected a layout that fits 78.15 GiB of a GPU", "at least", "the nearest that does:", "GPUs"});
+      plan({"--model.preset=gpt3-13b", "--cluster=dgx-a100", "--gpus=1"}),
+      {"[plan] expected a layout that fits 79.15 GiB of a GPU", "at least", "the nearest that does:", "on 4 GPUs"});
   expect_refused(plan({"--model.preset=gpt3-13b", "--gpus=4", "--mesh.data=4", "--mesh.zero=0"}),
                  {"the nearest that does:", "on 4 GPUs"});
   expect_refused(plan({"--model.preset=gpt3-6.7b", "--cluster=rtx-4090"}),

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -16,15 +17,17 @@ std::vector<double> reference(const MatmulShape& shape, const std::vector<float>
                               const std::vector<float>& c) {
   MatmulShape s = shape.filled();
   std::vector<double> result(c.begin(), c.end());
+  std::vector<double> row(size_t(s.n));
   for (int64_t t = 0; t < s.batch; ++t)
-    for (int64_t i = 0; i < s.m; ++i)
-      for (int64_t j = 0; j < s.n; ++j) {
-        double sum = 0;
-        for (int64_t k = 0; k < s.k; ++k)
-          sum += double(a[size_t(t * s.stride_a + (s.trans_a ? k * s.lda + i : i * s.lda + k))]) *
-                 double(b[size_t(t * s.stride_b + (s.trans_b ? j * s.ldb + k : k * s.ldb + j))]);
-        result[size_t(t * s.stride_c + i * s.ldc + j)] = sum;
+    for (int64_t i = 0; i < s.m; ++i) {
+      std::fill(row.begin(), row.end(), 0);
+      for (int64_t k = 0; k < s.k; ++k) {
+        double x = double(a[size_t(t * s.stride_a + (s.trans_a ? k * s.lda + i : i * s.lda + k))]);
+        for (int64_t j = 0; j < s.n; ++j)
+          row[size_t(j)] += x * double(b[size_t(t * s.stride_b + (s.trans_b ? j * s.ldb + k : k * s.ldb + j))]);
       }
+      std::copy(row.begin(), row.end(), result.begin() + t * s.stride_c + i * s.ldc);
+    }
   return result;
 }
 

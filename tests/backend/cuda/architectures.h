@@ -18,10 +18,11 @@ inline std::vector<cuda::Architecture> all_architectures() {
   return {{8, 0}, {8, 6}, {8, 9}, {9, 0}, {10, 0}, {12, 0}};
 }
 
-/// Those for which the texts of kernels are compiled here: all with TOKAMAK_ALL_ARCHITECTURES set, as .ci/run does;
-/// else the oldest, and the one with ways of its own.
+/// Those for which the texts of kernels are compiled here: with TOKAMAK_ALL_ARCHITECTURES set, as .ci/run does, one of
+/// each set of instructions (no text asks for 8.6 or 8.9, which have that of 8.0); else the oldest, and the one with
+/// ways of its own.
 inline std::vector<cuda::Architecture> checked_architectures() {
-  if (std::getenv("TOKAMAK_ALL_ARCHITECTURES")) return all_architectures();
+  if (std::getenv("TOKAMAK_ALL_ARCHITECTURES")) return {{8, 0}, {9, 0}, {10, 0}, {12, 0}};
   return {{8, 0}, {9, 0}};
 }
 

@@ -170,8 +170,12 @@ TEST(HopperAttention, SaysWhatItSupports) {
 
 class HopperSource : public HopperTypes {};
 
+// Every kind of one type and size; the plainest and the one that has everything of the others.
 TEST_P(HopperSource, Compiles) {
-  for (auto [causal, documents, dropout] : kHopperKinds) {
+  bool all = dtype() == DType::kBF16 && head_dim() == 64;
+  for (size_t i = 0; i < std::size(kHopperKinds); ++i) {
+    if (!all && i > 0 && i + 1 < std::size(kHopperKinds)) continue;
+    auto [causal, documents, dropout] = kHopperKinds[i];
     AttentionProblem p = problem(1, 128, 2, head_dim(), dtype(), causal, dropout, documents);
     if (documents) p.place = {2, 4, 0, 2, 2, 0};
     expect_compiles(hopper_attention_source(p), {"attention"}, {{9, 0}});
