@@ -14,10 +14,10 @@ TEST(PlanHtml, ShowsEveryLayoutTwiceAndNeedsNothingElse) {
   TrainingPlan plan;
   plan.request.cluster = read_cluster("h200");
   plan.request.cluster.gpu.name = "H<200>";
-  plan.request.gpus = 4;
-  plan.request.sequences = 256;
+  plan.request.gpus = 2;
+  plan.request.sequences = 16;
   plan.request.tokens = 10e9;
-  plan.request.run.model.preset = "gpt3-6.7b";
+  plan.request.run.model.preset = "gpt2-124m";
   apply_preset(plan.request.run.model);
   plan.request.wanted = 10;
   plan.found = search_layouts(plan.request);
