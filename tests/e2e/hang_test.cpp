@@ -36,7 +36,7 @@ class Hangs : public testing::Test {
     return newest ? newest->state.step : 0;
   }
   static void expect_gone(const std::vector<pid_t>& ranks) {
-    for (pid_t rank : ranks) EXPECT_TRUE(test::within(4, [&] { return !test::lives(rank); })) << ::kill(rank, SIGKILL);
+    for (pid_t rank : ranks) EXPECT_TRUE(test::within(20, [&] { return !test::lives(rank); })) << ::kill(rank, SIGKILL);
   }
 
   TemporaryFolder folder_;

@@ -101,7 +101,7 @@ TEST_F(LocalRanks, EndWithALeaderThatIsKilledBeforeTheyJoin) {
   RunningProgram program(folder_.path(), train("mesh", {"--mesh.data=4"}));
   std::vector<pid_t> ranks = test::ranks_below(3);
   program.send(SIGKILL);
-  for (pid_t rank : ranks) EXPECT_TRUE(test::within(4, [&] { return !test::lives(rank); })) << ::kill(rank, SIGKILL);
+  for (pid_t rank : ranks) EXPECT_TRUE(test::within(20, [&] { return !test::lives(rank); })) << ::kill(rank, SIGKILL);
 }
 
 // The most that was resident at a time.
@@ -139,7 +139,7 @@ TEST_F(RankProcesses, EndWithTheLeaderInTheMiddleOfAStep) {
   auto begin = std::chrono::steady_clock::now();
   first->send(SIGKILL);
   ProgramResult ended = second->wait();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(4));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
   EXPECT_EQ(ended.status, 1);
   EXPECT_NE(ended.err.find("rank 1: error: rank 0 on "), std::string::npos) << ended.err;
 }
@@ -150,7 +150,7 @@ TEST_F(RankProcesses, EndWithTheirLauncher) {
   ASSERT_TRUE(launcher->wait_for("\nstep "));
   std::vector<pid_t> ranks = test::ranks_below(2);
   launcher->send(SIGKILL);
-  for (pid_t rank : ranks) EXPECT_TRUE(test::within(4, [&] { return !test::lives(rank); })) << ::kill(rank, SIGKILL);
+  for (pid_t rank : ranks) EXPECT_TRUE(test::within(20, [&] { return !test::lives(rank); })) << ::kill(rank, SIGKILL);
   ProgramResult ended = launcher->wait();
   // Of the rank that sees it first: it may stop both before the other one looks.
   EXPECT_NE(ended.err.find("mpirun (process "), std::string::npos) << ended.err;
