@@ -115,6 +115,7 @@ TEST_F(MdsTest, RefusesWhatDoesNotAddUp) {
   expect_user_error([&] { read(with(16, begin + 26)); },
                     {"sample 3", "5 bytes, of which the sizes of its columns take 8"});
   expect_user_error([&] { read(with(begin, 0xfffffffc)); }, {"a.mds sample 1", "12 bytes", "4294967301"});
+  expect_user_error([&] { read(with(begin + 4, 2)); }, {"a.mds sample 1", "12 bytes", "13"});  // another column's
   expect_user_error([&] { read(write("a.mds", two_texts() + "x")); }, {"behind 3 samples", "more bytes"});
   expect_user_error([&] { read(write("a.mds", mds_shard({}, "{}"))); }, {"no columns"});
   expect_user_error([&] { read(write("a.mds", "abc")); }, {"got 3 bytes"});
