@@ -2,6 +2,7 @@
 #include "compile/step_compiler.h"
 #include "tests/mesh/train_steps.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -75,6 +76,36 @@ TEST(UnevenRanks, TrainAsOneBesideTensor) {
   llama.model = tiny_llama(llama.model);
   llama.mesh.tensor = 2;
   expect_as_one_rank(llama, 5, {3});
+}
+
+// A width and a vocabulary that the ranks do not divide; heads and half a context that they do.
+TEST(UnevenRanks, TrainAsOneOverEveryAxis) {
+  const MeshConfig meshes[] = {{.data = 2, .tensor = 3, .zero = 3},
+                               {.tensor = 7},
+                               {.tensor = 12},
+                               {.data = 3, .context = 3, .zero = 2},
+                               {.context = 5},
+                               {.pipe = 3, .data = 3},
+                               {.pipe = 5, .tensor = 2},
+                               {.pipe = 3, .schedule = "interleaved", .interleave = 2}};
+  for (MeshConfig mesh : meshes) {
+    mesh.data = std::max<int64_t>(mesh.data, 1);
+    RunConfig config = odd_run(mesh.data);
+    int64_t heads = mesh.tensor == 1 ? 2 : mesh.tensor;
+    config.model = {.layers = 5,
+                    .heads = heads,
+                    .width = 4 * heads + (mesh.tensor == 1 ? 3 * heads : 0),
+                    .context = 2 * mesh.context * 3,
+                    .vocab = 61};
+    config.optimizer.eps = 1e-3;
+    config.train.total_batch = (mesh.pipe > 1 ? 3 : 1) * config.train.batch * config.model.context;
+    Outcome expected = train_on_mesh(config);
+    mesh.slots = 1;
+    config.mesh = mesh;
+    expect_close(
+        expected, train_on_mesh(config),
+        fmt::format("pipe {}, data {}, context {}, tensor {}", mesh.pipe, mesh.data, mesh.context, mesh.tensor));
+  }
 }
 
 TEST(UnevenRanks, CutEveryMatrixBesideTensor) {

@@ -11,10 +11,10 @@ inline int below(std::mt19937& random, int n) { return std::uniform_int_distribu
 
 /// One to three axes, up to 12 ranks.
 inline Mesh random_mesh(std::mt19937& random) {
-  static constexpr int64_t kSizes[] = {2, 3, 2, 4};
+  static constexpr int64_t kSizes[] = {2, 3, 2, 4, 2, 5, 6, 7, 12};
   Mesh mesh;
   for (const char* name : {"data", "context", "tensor"})
-    if (int64_t size = kSizes[below(random, 4)]; below(random, 2) && mesh.num_ranks() * size <= 12)
+    if (int64_t size = kSizes[below(random, std::size(kSizes))]; below(random, 2) && mesh.num_ranks() * size <= 12)
       mesh.axes.push_back({name, size});
   if (mesh.axes.empty()) mesh.axes.push_back({"tensor", 2});
   return mesh;
