@@ -6,12 +6,18 @@
 namespace tokamak {
 namespace {
 
-// What a stage of a pipeline is told makes a difference only between two numbers that are close to each other.
-constexpr int kTries = 8, kTriesOfStage = 12;
+constexpr int kTries = 12;
 constexpr double kGiB = double(int64_t(1) << 30), kFull = 0.95, kAim = 0.99;
 
 // Of the way between what fits and what is too much, how close to either the next try may be.
 constexpr double kMargin = 0.1;
+
+// What a step is told next that has not noticed that it was told less, as a share of that; and of the budget, what is
+// little enough to see that no less is possible.
+constexpr double kUnnoticed = 0.8, kLittle = 0.5;
+
+// As a share of the budget: between tries so close there is one value that is computed again or not.
+constexpr double kClose = 0.002;
 
 bool chose_recompute(const CompiledStep& step) {
   auto chose = [](const PassReport& report) { return report.name == "choose_recompute" && report.changed; };
@@ -30,12 +36,13 @@ bool BudgetSearch::add(const CompiledStep& step) {
   bool computes_again = chose_recompute(step), better = is_better(used);
   if (better) best_ = used;
   ++tries_;
-  is_done_ = is_over(used, computes_again);
+  bool has_noticed = computes_again && (too_much_.used == 0 || used < too_much_.used);
+  is_done_ = is_over(used, has_noticed, computes_again);
   bool fits = used <= 1;
   alike_ = tries_ > 1 && fits == last_fits_ ? alike_ + 1 : 1;
   last_fits_ = fits;
   (fits ? fits_ : too_much_) = {told_, used, computes_again};
-  if (!is_done_) told_ = choose(used, computes_again);
+  if (!is_done_) told_ = choose(used, has_noticed);
   return better;
 }
 
@@ -44,24 +51,24 @@ bool BudgetSearch::is_better(double used) const {
   return best_ > 1 ? used < best_ : used <= 1 && used > best_;
 }
 
-bool BudgetSearch::is_over(double used, bool computes_again) const {
-  if (tries_ == (growth_ > 1 ? kTriesOfStage : kTries)) return true;
+bool BudgetSearch::is_over(double used, bool has_noticed, bool computes_again) const {
+  if (tries_ == kTries) return true;
+  if (fits_.used > 0 && too_much_.used > 0 && too_much_.told - fits_.told < kClose * asked_) return true;
   if (used <= 1) return used >= kFull || !computes_again;
-  // Told less, it computes no more again: no less is possible.
-  return computes_again && fits_.used == 0 && too_much_.used > 0 && used >= too_much_.used;
+  return computes_again && !has_noticed && fits_.used == 0 && told_ < kLittle * asked_;
 }
 
 // Between two tries on a line, but not too close to one of them, and in the middle where the line misses the same way
 // again; else by what a step is expected to grow.
-double BudgetSearch::choose(double used, bool computes_again) const {
+double BudgetSearch::choose(double used, bool has_noticed) const {
   // What has not noticed its budget may be far above what does: no line leads there.
   if (fits_.used > 0 && too_much_.used > 0 && !too_much_.computes_again) return std::sqrt(fits_.told * too_much_.told);
   if (fits_.used > 0 && too_much_.used > 0) {
     double part = (kAim - fits_.used) / (too_much_.used - fits_.used);
     return std::lerp(fits_.told, too_much_.told, alike_ > 1 ? 0.5 : std::clamp(part, kMargin, 1 - kMargin));
   }
-  double next = told_ + (kAim - used) * asked_ / growth_;
-  if (used > 1 && !computes_again) next = std::min(next, kAim * asked_ / growth_);  // it has not noticed the budget
+  double next = told_ + (kAim - used) * asked_;
+  if (used > 1 && !has_noticed) next = std::min(next, kUnnoticed * told_);
   return next > 0 ? next : told_ / used;
 }
 

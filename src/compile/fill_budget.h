@@ -1,7 +1,6 @@
 // A step within compile.memory_budget_gib that computes no more again than it must. What choose_recompute counts
 // differs from what the step takes in the end: it comes before fusion, before buckets are gathered ahead, before what
-// is made of parameters once a step leaves the program, and it counts one micro-batch where a stage of a pipeline holds
-// several. Tests: tests/compile/fill_budget_test.cpp.
+// is made of parameters once a step leaves the program. Tests: tests/compile/fill_budget_test.cpp.
 #pragma once
 
 #include "compile/compiled_step.h"
@@ -13,8 +12,7 @@ namespace tokamak {
 /// Finds what choose_recompute has to be told, in GiB, so that the intermediate values take 0.95 to 1 of `asked`.
 class BudgetSearch {
  public:
-  /// `growth`: GiB that a step may take more for each GiB more that it is told.
-  explicit BudgetSearch(double asked, double growth = 1) : asked_(asked), growth_(growth), told_(asked) {}
+  explicit BudgetSearch(double asked) : asked_(asked), told_(asked) {}
 
   /// What to compile with next; at first `asked`.
   double told() const { return told_; }
@@ -30,10 +28,10 @@ class BudgetSearch {
   };
 
   bool is_better(double used) const;
-  bool is_over(double used, bool computes_again) const;
-  double choose(double used, bool computes_again) const;
+  bool is_over(double used, bool has_noticed, bool computes_again) const;
+  double choose(double used, bool has_noticed) const;
 
-  double asked_, growth_, told_;
+  double asked_, told_;
   Try fits_, too_much_;  // the closest on each side
   bool last_fits_ = false;
   int alike_ = 0;    // the last tries, so many, were on one side

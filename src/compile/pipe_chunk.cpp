@@ -97,6 +97,7 @@ PassContext ChunkCompiler::context_of(const ChunkOptions& options) const {
   PassContext context = context_;
   context.recompute_gib = options.recompute_gib;
   context.recompute_kinds = options.recompute_kinds;
+  context.micro_batches_held = options.micro_batches_held;
   return context;
 }
 

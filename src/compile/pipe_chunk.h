@@ -30,9 +30,10 @@ struct BegunChunk {
 struct ChunkOptions {
   bool splits_backward = false;
   std::string suffix = {};  // of the programs' names
-  // Of PassContext: by the budget, as told, or by kinds.
+  // Of PassContext: by the budget, as told, or by kinds; of how many micro-batches.
   double recompute_gib = 0;
   int64_t recompute_kinds = -1;
+  int64_t micro_batches_held = 1;
 };
 
 class ChunkCompiler {

@@ -128,24 +128,6 @@ std::vector<BegunChunk> begin_chunks(const CompiledPipeline& out, const ChunkCom
   return begun;
 }
 
-// What a micro-batch computes again is told as a budget for it, `told` GiB, or as kinds of values.
-CompiledStage compile_stage(const CompiledPipeline& out, const ChunkCompiler& compiler,
-                            const std::vector<BegunChunk>& begun, int64_t stage, double told, int64_t kinds,
-                            const PassObserver& observer) {
-  CompiledStage made;
-  StageCompiler stage_compiler(out.schedule, out.resolved.slots, stage, compiler, observer, made.step);
-  for (int64_t chunk = stage; chunk < out.schedule.chunks; chunk += out.schedule.stages) {
-    ChunkOptions options = options_of(out.schedule, chunk);
-    options.recompute_gib = told;
-    options.recompute_kinds = kinds;
-    CompiledChunk compiled = compiler.end(begun[size_t(chunk)], chunk, options, observer);
-    made.seconds.push_back(compiled.seconds());
-    stage_compiler.add(chunk, std::move(compiled));
-  }
-  stage_compiler.list_runs();
-  return made;
-}
-
 // Passes of the stage, each of a micro-batch and a chunk, whose activations it has at a time.
 int64_t passes_in_flight(const PipeSchedule& schedule, int64_t stage) {
   int64_t passes = 0;
@@ -156,20 +138,30 @@ int64_t passes_in_flight(const PipeSchedule& schedule, int64_t stage) {
   return passes;
 }
 
+// `told`: GiB for what is computed again, of all micro-batches that the stage holds.
+CompiledStage compile_stage(const CompiledPipeline& out, const ChunkCompiler& compiler,
+                            const std::vector<BegunChunk>& begun, int64_t stage, double told,
+                            const PassObserver& observer) {
+  CompiledStage made;
+  StageCompiler stage_compiler(out.schedule, out.resolved.slots, stage, compiler, observer, made.step);
+  for (int64_t chunk = stage; chunk < out.schedule.chunks; chunk += out.schedule.stages) {
+    ChunkOptions options = options_of(out.schedule, chunk);
+    options.recompute_gib = told;
+    options.micro_batches_held = passes_in_flight(out.schedule, stage);
+    CompiledChunk compiled = compiler.end(begun[size_t(chunk)], chunk, options, observer);
+    made.seconds.push_back(compiled.seconds());
+    stage_compiler.add(chunk, std::move(compiled));
+  }
+  stage_compiler.list_runs();
+  return made;
+}
+
 // The same where `asked` GiB are for all micro-batches in flight.
 CompiledStep compile_within_budget(const CompiledPipeline& out, const ChunkCompiler& compiler,
                                    const std::vector<BegunChunk>& begun, int64_t stage, double asked,
                                    std::vector<ChunkSeconds>& seconds, const PassObserver& observer) {
-  BudgetSearch search(asked, double(passes_in_flight(out.schedule, stage)));
-  CompiledStage best =
-      fill_budget(search, [&](double told) { return compile_stage(out, compiler, begun, stage, told, -1, observer); });
-  // What is told is the peak of one micro-batch, which may stay where what all in flight keep could still shrink.
-  constexpr int64_t kAllKinds = 16;
-  auto is_too_much = [&] { return asked > 0 && double(best.step.intermediate_bytes()) > asked * 0x1p30; };
-  for (int64_t kinds = 1; kinds <= kAllKinds && is_too_much(); ++kinds) {
-    CompiledStage other = compile_stage(out, compiler, begun, stage, asked, kinds, observer);
-    if (other.step.intermediate_bytes() < best.step.intermediate_bytes()) best = std::move(other);
-  }
+  CompiledStage best = fill_budget(
+      BudgetSearch(asked), [&](double told) { return compile_stage(out, compiler, begun, stage, told, observer); });
   for (size_t i = 0; i < best.seconds.size(); ++i)
     seconds[size_t(stage + int64_t(i) * out.schedule.stages)] = best.seconds[i];
   return std::move(best.step);

@@ -180,7 +180,10 @@ class Chooser {
 
   int64_t peak_of(size_t count) {
     auto [at, fresh] = peaks_.try_emplace(count, 0);
-    if (fresh) at->second = peak_live_bytes(with_recomputed(graph_, context_, chosen_of(count)));
+    if (fresh) {
+      Graph recomputed = with_recomputed(graph_, context_, chosen_of(count));
+      at->second = peak_live_bytes(recomputed, context_.micro_batches_held);
+    }
     return at->second;
   }
 

@@ -8,7 +8,9 @@
 namespace tokamak {
 
 /// The largest sum of bytes of values other than arguments that are alive at one node. Reshapes share their storage;
-/// new values of parameters and states are written over the old ones.
-int64_t peak_live_bytes(const Graph& graph);
+/// new values of parameters and states are written over the old ones. With `held` > 1, in a chunk of a pipeline: of so
+/// many micro-batches, all but one of which keep what their backward pass reads, without what is made of parameters
+/// alone.
+int64_t peak_live_bytes(const Graph& graph, int64_t held = 1);
 
 }  // namespace tokamak

@@ -32,6 +32,8 @@ struct PassContext : Platform {
   int64_t recompute_kinds = -1;
   /// GiB that choose_recompute counts to (compile/fill_budget.h); 0: options.memory_budget_gib.
   double recompute_gib = 0;
+  /// Of how many micro-batches a stage of a pipeline holds, within these GiB, what their backward passes read.
+  int64_t micro_batches_held = 1;
   /// Whether it is checked what each pass makes: not where graphs are only looked at, by the hundred.
   bool verifies = true;
 };

@@ -132,6 +132,23 @@ TEST(LiveBytes, ResultsLiveToTheEnd) {
   EXPECT_EQ(peak_with("result z = %1"), 3 * 8 * 4);
 }
 
+// What one keeps for its backward pass is %3; %2 is there once for all.
+TEST(LiveBytes, CountsAllMicroBatchesOfAStage) {
+  Graph graph = parse(R"(graph g {
+    param w = %0 : f32[8]
+    state stream.1 = %1 {role="residual"} : f32[8]
+    state stream_grad.1 = %6 {role="residual"} : f32[8]
+    %2 = exp(%0) : f32[8]
+    %3 = mul(%1, %2) : f32[8]
+    %4 = neg(%3) : f32[8]
+    %5 = mul(%3, %2) #backward : f32[8]
+    update %1 = %4
+    update %6 = %5
+  })");
+  EXPECT_EQ(peak_live_bytes(graph), 2 * 8 * 4);
+  EXPECT_EQ(peak_live_bytes(graph, 4), (1 + 3) * 8 * 4);
+}
+
 TEST(LiveBytes, CountsWhatIsAliveTogetherAndSharesViews) {
   Graph graph = parse(R"(graph g {
     input x = %0 : f32[8]
