@@ -59,7 +59,7 @@ bool BudgetSearch::is_over(double used, bool has_noticed, bool computes_again) c
 }
 
 // Between two tries on a line, but not too close to one of them, and in the middle where the line misses the same way
-// again; else by what a step is expected to grow.
+// again; else by as much as the last one missed.
 double BudgetSearch::choose(double used, bool has_noticed) const {
   // What has not noticed its budget may be far above what does: no line leads there.
   if (fits_.used > 0 && too_much_.used > 0 && !too_much_.computes_again) return std::sqrt(fits_.told * too_much_.told);

@@ -24,8 +24,7 @@ OpenParquet find_module(const fs::path& file) {
   fs::path module = fs::read_symlink("/proc/self/exe", error).parent_path() / kParquetModule;
   constexpr const char* kRemedy =
       "with Arrow's library from PyPI (tools/setup.sh parquet, or pip install pyarrow) build again, or write the "
-      "column "
-      "of text as JSON lines";
+      "column of text as JSON lines";
   if (!fs::exists(module, error))
     user_error("[parquet] {}: expected a program with its module for Parquet, {}, which is not there; {}",
                file.string(), module.string(), kRemedy);
