@@ -75,7 +75,8 @@ TEST_F(CliConfig, TotalBatchThatDoesNotDivide) {
 }
 
 TEST_F(CliConfig, PipelineOfMoreStagesThanLayers) {
-  expect_refused(train({"--model.layers=2", "--mesh.pipe=3"}), {"[mesh.pipe]", "model.layers = 2", "up to 2 stages"});
+  expect_refused(train({"--model.layers=2", "--mesh.pipe=5"}),
+                 {"[mesh.pipe]", "model.layers + 2 = 4", "up to 4 stages"});
 }
 
 TEST_F(CliConfig, UnknownPreset) {
