@@ -1,5 +1,6 @@
 #include "advise/format_plan.h"
 
+#include "advise/format_failures.h"
 #include "advise/recipe.h"
 #include "base/json.h"
 #include "graph/gpu_target.h"
@@ -157,11 +158,11 @@ std::string summary(const TrainingPlan& plan) {
   TrainingCost cost = cost_of(plan.request, best.step_seconds());
   std::string kwh = number(cost.kilowatt_hours, 0, kColumn), limit = plan.limit;
   if (size_t end = limit.find("; "); end != limit.npos) limit.replace(end, 2, ";\n           ");
-  return fmt::format("\nbest       {}{}: {} tokens/s, {} for {} tokens, {} kWh, {}\n           {}{}\n           {}\n{}",
-                     describe(best.estimate.layout), best.exact ? "" : " (not compiled)",
-                     format_count(cost.tokens_per_second), duration_text(cost.seconds),
-                     format_count(plan.request.tokens), kwh, money_text(cost.dollars), limit, notes(plan),
-                     train_command(plan, best.estimate.layout), recipe_note(plan));
+  return fmt::format(
+      "\nbest       {}{}: {} tokens/s, {} for {} tokens, {} kWh, {}\n           {}{}\n{}           {}\n{}",
+      describe(best.estimate.layout), best.exact ? "" : " (not compiled)", format_count(cost.tokens_per_second),
+      duration_text(cost.seconds), format_count(plan.request.tokens), kwh, money_text(cost.dollars), limit, notes(plan),
+      failure_lines(plan), train_command(plan, best.estimate.layout), recipe_note(plan));
 }
 
 Json to_json(const std::vector<Change>& changes) {
@@ -268,6 +269,7 @@ std::string plan_json(const TrainingPlan& plan) {
                {"load_clock", load_clock(r.cluster.gpu)},
                {"command", train_command(plan, plan.layouts[0].estimate.layout)}};
   for (const PlannedLayout& layout : plan.layouts) json["layouts"].push_back(to_json(plan, layout));
+  json["failures"] = failures_json(plan);
   json["passed_over"] = Json::array();
   for (const ParallelLayout& layout : plan.passed_over) json["passed_over"].push_back(describe(layout));
   json["cluster_changes"] = to_json(plan.cluster_changes);

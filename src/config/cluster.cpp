@@ -22,6 +22,12 @@ void visit(FieldList& v, LinkConfig& c) {
   v.section("latency", c.latency, "seconds that a collective of few bytes takes");
 }
 
+void visit(FieldList& v, FailureConfig& c) {
+  v.section("mtbf", c.mtbf, "seconds that one GPU runs between failures that stop a run");
+  v.section("restart", c.restart, "seconds from a failure to the next step");
+  v.section("checkpoint", c.checkpoint, "seconds that a checkpoint holds up a run");
+}
+
 void visit(FieldList& v, ClusterConfig& c) {
   v("name", c.name, "what it is called");
   v("summary", c.summary, "one line on what it is");
@@ -32,6 +38,7 @@ void visit(FieldList& v, ClusterConfig& c) {
   v.section("between", c.between, "links between nodes");
   v.section("node_power", c.node_power, "watts of a node that trains, GPUs and all");
   v.section("price", c.price, "dollars that a GPU costs an hour");
+  v.section("failures", c.failures, "what stops a run on many GPUs");
 }
 
 namespace {
@@ -58,6 +65,16 @@ void require_link(const LinkConfig& link, const std::string& key, std::string_vi
   require_units(link.latency, key + ".latency", "seconds", 1e-9, 1, name);
 }
 
+// Where they are said.
+void check_failures(const FailureConfig& failures, std::string_view name) {
+  auto check = [&](const Figure& figure, const char* key, double least, double most) {
+    if (figure.is_known()) require_units(figure, key, "seconds", least, most, name);
+  };
+  check(failures.mtbf, "failures.mtbf", 1e4, 1e12);
+  check(failures.restart, "failures.restart", 1e-3, 1e6);
+  check(failures.checkpoint, "failures.checkpoint", 1e-6, 1e6);
+}
+
 void check(const ClusterConfig& cluster, const std::vector<Field>& fields, std::string_view name) {
   check_sources(fields, name);
   const GpuConfig& gpu = cluster.gpu;
@@ -69,6 +86,7 @@ void check(const ClusterConfig& cluster, const std::vector<Field>& fields, std::
   require_figure(gpu.compute_capability, "gpu.compute_capability", name);
   require_figure(gpu.l2_bytes, "gpu.l2_bytes", name);
   if (gpu.load_clock.is_known()) require_units(gpu.load_clock, "gpu.load_clock", "a share", 0.2, 1.5, name);
+  check_failures(cluster.failures, name);
   require_units(cluster.node_power, "node_power", "watts", 30, 1e6, name);
   if (cluster.gpus_per_node > 1) require_link(cluster.within, "within", name);
   if (cluster.nodes != 1) require_link(cluster.between, "between", name);

@@ -10,7 +10,14 @@ namespace tokamak {
 
 struct LinkConfig {
   Figure bandwidth;  // bytes/s that a GPU sends in a collective
-  Figure latency;    // seconds that a collective of few bytes takes
+  Figure latency;    // seconds that a collective of few bytes takes: within a node, between two nodes
+};
+
+/// What stops a run on many GPUs. Unknown figures are as advise/failures.cpp has them.
+struct FailureConfig {
+  Figure mtbf;        // seconds that one GPU, with its part of the host and the network, runs between such failures
+  Figure restart;     // seconds from a failure to the next step
+  Figure checkpoint;  // seconds that a checkpoint holds up a run
 };
 
 struct ClusterConfig {
@@ -23,6 +30,7 @@ struct ClusterConfig {
   LinkConfig between;  // nodes; unknown where there is one
   Figure node_power;   // watts of a node that trains, GPUs and all
   Figure price;        // dollars that a GPU costs an hour; unknown: none is published
+  FailureConfig failures;
 };
 
 }  // namespace tokamak

@@ -61,6 +61,19 @@ TEST(FormatPlan, TheLineToTrainSaysTheSteps) {
   EXPECT_EQ(format_plan(plan).find("--train.steps"), std::string::npos) << "no run counts so many";
 }
 
+TEST(FormatPlan, TellsWhatFailuresTake) {
+  TrainingPlan plan = small_plan();
+  EXPECT_EQ(format_plan(plan).find("failures "), std::string::npos) << "none is expected on four GPUs in a day";
+  plan.request.tokens = 1e13;
+  plan.request.cluster.failures = {{4e4, "test"}, {1000, "test"}, {10, "test"}};
+  std::string text = format_plan(plan);
+  EXPECT_NE(text.find("failures   one in 2.8 hours on 4 GPUs, 8.6 a day; "), std::string::npos) << text;
+  EXPECT_NE(text.find("a checkpoint each 7.3 minutes training keeps 86.5% of the time:\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("9.5% goes to restarts, 2.0% to work done again, 2.0% to checkpoints;"), std::string::npos)
+      << text;
+  EXPECT_NE(plan_json(plan).find("\"share_kept\":0.86"), std::string::npos) << plan_json(plan);
+}
+
 // Where the layout stands in each line of the first table.
 std::vector<size_t> columns_of_layouts(const TrainingPlan& plan) {
   std::string text = format_plan(plan);

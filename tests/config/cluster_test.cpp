@@ -82,6 +82,17 @@ TEST(Cluster, AFigureInAnotherUnitIsRefused) {
                     {"[mine.toml: within.bandwidth] expected bytes/s", "got 200"});
 }
 
+TEST(Cluster, FailuresCanBeSaidInSeconds) {
+  auto with = [](const std::string& line) { return kMine + ("\n[failures]\n" + line); };
+  ClusterConfig cluster = parse_cluster(with("mtbf = {value = 1e8, source = \"our logs\"}"), "mine.toml");
+  EXPECT_EQ(cluster.failures.mtbf.value, 1e8);
+  EXPECT_FALSE(cluster.failures.restart.is_known());
+  expect_user_error([&] { parse_cluster(with("mtbf = {value = 5.8, source = \"years\"}"), "mine.toml"); },
+                    {"[mine.toml: failures.mtbf] expected seconds, 10000 to 1e+12, got 5.8"});
+  expect_user_error([&] { parse_cluster(with("restart = {value = 600}"), "mine.toml"); },
+                    {"[mine.toml: failures.restart] expected where the figure comes from"});
+}
+
 TEST(Cluster, GpusComeInWholeNodesOrInAPartOfOne) {
   ClusterConfig cluster = read_cluster("dgx-a100");
   for (int64_t gpus : {1, 3, 8, 16, 3072}) require_gpus(cluster, gpus);

@@ -1,0 +1,33 @@
+// What failures and checkpoints take of a training on many GPUs: with one failure each M seconds, checkpoints are
+// written after so many seconds of training that least is lost (J. T. Daly, A higher order estimate of the optimum
+// checkpoint interval for restart dumps, Future Generation Computer Systems 22, 2006). Tests:
+// tests/advise/failures_test.cpp.
+#pragma once
+
+#include "config/cluster_config.h"
+
+#include <cstdint>
+
+namespace tokamak {
+
+/// The cluster's figures, and the usual ones where it has none; `state_bytes` are what a GPU has of parameters and the
+/// optimizer's state, which a checkpoint copies.
+FailureConfig failures_of(const ClusterConfig& cluster, double state_bytes);
+
+struct Goodput {
+  FailureConfig by;          // what it follows from
+  double between = 0;        // seconds from one failure among all GPUs to the next
+  double interval = 0;       // seconds of training from one checkpoint to the next
+  double share = 1;          // of the time, what training keeps;
+  double checkpointing = 0;  // the rest goes to checkpoints,
+  double restarting = 0;     // to restarts,
+  double repeated = 0;       // and to what was done since the last checkpoint, again
+};
+
+/// Of a training on so many GPUs, each of which can stop all.
+Goodput goodput(const ClusterConfig& cluster, int64_t gpus, double state_bytes);
+
+/// Whether one is to be expected in so many seconds of training.
+bool expects_failures(const Goodput& goodput, double seconds);
+
+}  // namespace tokamak
