@@ -11,6 +11,7 @@
 #include "advise/exact.h"
 #include "advise/examples.h"
 #include "advise/format_plan.h"
+#include "advise/format_published.h"
 #include "advise/nearest.h"
 #include "advise/search.h"
 #include "advise/this_machine.h"
@@ -52,6 +53,7 @@ struct PlanOptions {
   std::string html;
   bool clusters = false;
   bool examples = false;
+  bool published = false;
   RunConfig run;
   GivenOptions given;
   int64_t batch = 0;  // train.batch where it is given
@@ -76,6 +78,7 @@ void visit(FieldList& v, PlanOptions& c) {
   v("html", c.html, "HTML file for charts of time and memory over all layouts; empty: none");
   v("clusters", c.clusters, "list the known clusters and where every figure comes from");
   v("examples", c.examples, "print numbers to know before one trains, with their formulas, and Megatron-LM's table");
+  v("published", c.published, "predict runs that others published, with the source of each; tells how far it is off");
   v.config(c.run);
 }
 
@@ -328,12 +331,18 @@ std::string calibrate_by(const std::string& folder, TrainingRequest& request) {
       folder, 1e3 * found_clock.measured, 1e3 * found_clock.predicted, found_clock.load_clock, folder);
 }
 
+// As for any plan.
+GpuPlatform nominal_platform() {
+  if (cuda::is_built()) return [](const GpuConfig& gpu) { return cuda::nominal_platform(gpu); };
+  return platform_of_rates;
+}
+
 // The run, and what is to be had of the cluster; `calibrated` is told what a measured run says of it.
 TrainingRequest request_of(const PlanOptions& options, const RunConfig& run, std::string& calibrated) {
   TrainingRequest request;
   request.run = run;
   request.run.compile.precision = Precision::kBf16;
-  if (cuda::is_built()) request.platform = [](const GpuConfig& gpu) { return cuda::nominal_platform(gpu); };
+  request.platform = nominal_platform();
   request.cluster = find_cluster(options.cluster);
   if (!options.calibrate.empty()) calibrated = calibrate_by(options.calibrate, request);
   request.gpus = options.gpus > 0 ? options.gpus : request.cluster.gpus_per_node;
@@ -427,6 +436,13 @@ int run_budget(const PlanOptions& options) {
   return 0;
 }
 
+int run_published(const PlanOptions& options) {
+  if (!options.html.empty()) user_error("[html] expected a plan to draw, got --published; leave it out");
+  std::vector<PublishedPrediction> predictions = predict_published(published_runs(), nominal_platform());
+  fmt::print("{}", options.json ? published_json(predictions) + "\n" : format_published(predictions));
+  return 0;
+}
+
 // --clusters and --examples print text alone.
 void require_plan(const PlanOptions& options) {
   if (!options.clusters && !options.examples) return;
@@ -442,6 +458,7 @@ int run_plan(const PlanOptions& asked) {
   if (options.clusters) print_clusters();
   if (options.examples) fmt::print("{}", format_examples());
   if (options.clusters || options.examples) return 0;
+  if (options.published) return run_published(options);
   if (!options.budget.empty()) return run_budget(options);
   TrainingPlan plan = find_layouts(options);
   if (!options.json) {  // the answer first: what would be otherwise takes as long again
@@ -466,7 +483,8 @@ Command plan_command() {
                                    "  tokamak plan --model.preset=gpt3-6.7b --cluster=h200 --gpus=4 --tokens=10B\n"
                                    "  tokamak plan --budget=1000gpuh --cluster=h200 --gpus=8\n"
                                    "  tokamak plan --clusters\n"
-                                   "  tokamak plan --examples",
+                                   "  tokamak plan --examples\n"
+                                   "  tokamak plan --published",
                                    run_plan);
 }
 

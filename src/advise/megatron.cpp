@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 namespace tokamak {
 namespace {
@@ -17,19 +18,19 @@ constexpr MegatronRow kRows[] = {
     {145.6, 96, 12288, 80, 8, 8, 1536, 2304, 148},    {310.1, 128, 16384, 96, 8, 16, 1920, 2160, 155},
     {529.6, 128, 20480, 105, 8, 35, 2520, 2520, 163}, {1008.0, 160, 25600, 128, 8, 64, 3072, 3072, 163, true},
 };
-constexpr double kContext = 2048, kVocab = 51200;
-
 // Calibrated on the first and the last row: what is reached of the peak of matrix products, beside tiles and waves, and
 // of the memory's bandwidth.
 constexpr double kMatmulShare = 0.69, kMemoryShare = 0.74;
 
 constexpr double kHalf = 2;  // bytes of fp16
 
-// One layout of a row. Seconds are of a micro-batch on one GPU. Each block's forward pass is computed again.
+// One layout of a row. Seconds are of a micro-batch on one GPU.
 class Model {
  public:
   Model(const MegatronRow& row, const ClusterConfig& cluster, int64_t micro_batch)
-      : row_(row), cluster_(cluster), b_(double(micro_batch)), t_(double(row.tensor)), h_(double(row.width)) {}
+      : row_(row), cluster_(cluster), b_(double(micro_batch)), t_(double(row.tensor)), h_(double(row.width)),
+        s_(double(row.context)), blocks_again_(row.again == Again::kBlocks),
+        scores_again_(row.again != Again::kNothing) {}
 
   double matmul(double m, double n, double k) const {
     auto units = int64_t(cluster_.gpu.multiprocessors.value);
@@ -40,9 +41,9 @@ class Model {
 
   double memory(double bytes) const { return bytes / (kMemoryShare * cluster_.gpu.memory_bandwidth.value); }
 
-  // Forward, again, and the gradients of input and weight.
+  // Forward, maybe again, and the gradients of input and weight.
   double linear(double out, double in) const {
-    return 2 * matmul(tokens(), out, in) + matmul(tokens(), in, out) + matmul(out, in, tokens());
+    return (1 + blocks_again_) * matmul(tokens(), out, in) + matmul(tokens(), in, out) + matmul(out, in, tokens());
   }
 
   double block_matmuls() const {
@@ -51,25 +52,30 @@ class Model {
 
   // Scores times keys or values: 2 forward, 2 again, 4 backward, over whole (s, s) matrices.
   double block_attention() const {
-    double arithmetic = 2 * b_ * kContext * kContext * h_ / t_ / (kMatmulShare * cluster_.gpu.half_flops.value);
-    return 8 * std::max(arithmetic, memory(kHalf * (scores() + 2 * tokens() * h_ / t_)));
+    double arithmetic = 2 * b_ * s_ * s_ * h_ / t_ / (kMatmulShare * cluster_.gpu.half_flops.value);
+    return (6 + 2 * scores_again_) * std::max(arithmetic, memory(kHalf * (scores() + 2 * tokens() * h_ / t_)));
   }
 
-  // Bytes an element of fused kernels. Scores: softmax reads and writes (4), and dropout, with its mask (5), twice; in
-  // the backward pass 6 and 5. Elements of the residual stream: two norms at 18 and two sums with dropout at 22. Of
-  // what is divided over tensor ranks: GELU over 4 h at 14, and 3 h that are laid out anew at 8.
+  // Bytes an element of fused kernels. Scores: softmax reads and writes (4), and dropout, with its mask (5), maybe
+  // twice; in the backward pass 6 and 5. Elements of the residual stream: two norms at 14 and two sums with dropout at
+  // 15, and again at 4 and 7. Of what is divided over tensor ranks: GELU over 4 h at 10, again at 4, and 3 h that are
+  // laid out anew at 8.
   double block_memory() const {
-    double scores_bytes = 2 * (4 + 5) + 6 + 5, residual_bytes = 2 * 18 + 2 * 22, divided_bytes = 4 * 14 + 3 * 8;
+    double scores_bytes = (1 + scores_again_) * (4 + 5) + 6 + 5;
+    double residual_bytes = 2 * (14 + 4 * blocks_again_) + 2 * (15 + 7 * blocks_again_);
+    double divided_bytes = 4 * (10 + 4 * blocks_again_) + 3 * 8;
+    if (row_.sequence) residual_bytes /= t_;
     return memory(scores_bytes * scores() + (residual_bytes + divided_bytes / t_) * tokens() * h_);
   }
 
-  // Each of attention and MLP adds over tensor ranks forward, again and backward.
+  // Each of attention and MLP adds over tensor ranks forward, maybe again, and backward.
   double block_tensor() const {
-    return 6 * all_reduce_seconds(axis_link(cluster_, 1, row_.tensor), row_.tensor, kHalf * tokens() * h_);
+    return (4 + 2 * blocks_again_) *
+           all_reduce_seconds(axis_link(cluster_, 1, row_.tensor), row_.tensor, kHalf * tokens() * h_);
   }
 
-  double head_matmuls() const { return 3 * matmul(tokens(), kVocab / t_, h_); }
-  double head_memory() const { return memory(24 * tokens() * kVocab / t_); }  // of logits and loss, part in fp32
+  double head_matmuls() const { return 3 * matmul(tokens(), vocab() / t_, h_); }
+  double head_memory() const { return memory(24 * tokens() * vocab() / t_); }  // of logits and loss, part in fp32
 
   // With the scatter/gather optimization each tensor rank sends a part of the residual stream.
   double send() const {
@@ -79,16 +85,18 @@ class Model {
 
   double parameters() const {
     double blocks = 12 * double(row_.layers) * h_ * h_ / double(row_.pipe);
-    return (blocks + kVocab * h_) / t_;
+    return (blocks + vocab() * h_) / t_;
   }
 
  private:
-  double tokens() const { return b_ * kContext; }
-  double scores() const { return b_ * double(row_.heads) / t_ * kContext * kContext; }
+  double tokens() const { return b_ * s_; }
+  double scores() const { return b_ * double(row_.heads) / t_ * s_ * s_; }
+  double vocab() const { return double(row_.vocab); }
 
   const MegatronRow& row_;
   const ClusterConfig& cluster_;
-  double b_, t_, h_;
+  double b_, t_, h_, s_;
+  int blocks_again_, scores_again_;
 };
 
 MegatronStep predict(const MegatronRow& row, const ClusterConfig& cluster, int64_t micro_batch, int64_t chunks) {
@@ -122,8 +130,8 @@ double MegatronStep::seconds() const {
 
 double MegatronStep::tera(const MegatronRow& row) const {
   ModelConfig model{.layers = row.layers, .heads = row.heads, .width = row.width};
-  model.context = int64_t(kContext);
-  model.vocab = int64_t(kVocab);
+  model.context = row.context;
+  model.vocab = row.vocab;
   return step_flops(model, row.batch, true) / double(row.gpus) / seconds() * 1e-12;
 }
 
@@ -132,8 +140,11 @@ double MegatronStep::error(const MegatronRow& row) const { return tera(row) / ro
 MegatronStep predict_megatron(const MegatronRow& row, const ClusterConfig& cluster) {
   MegatronStep best;
   int64_t sequences = row.batch / row.data(), blocks = row.layers / row.pipe;
-  for (int64_t micro_batch : {1, 2, 4, 8})
+  std::vector<int64_t> micro_batches = {1, 2, 4, 8};
+  if (row.micro_batch > 0) micro_batches = {row.micro_batch};
+  for (int64_t micro_batch : micro_batches)
     for (int64_t chunks = 1; chunks <= blocks; ++chunks) {
+      if (row.chunks > 0 && chunks != row.chunks) continue;
       bool can_interleave = row.pipe > 1 && blocks % chunks == 0 && sequences / micro_batch % row.pipe == 0;
       if (sequences % micro_batch != 0 || (chunks > 1 && !can_interleave)) continue;
       MegatronStep step = predict(row, cluster, micro_batch, chunks);

@@ -1,6 +1,6 @@
 // Megatron-LM's weak scaling (arXiv 2104.04473, table 1) predicted from its layouts: the work of a step in closed form,
-// priced by a cluster's figures. Two constants are calibrated, on two of the ten rows. Tests:
-// tests/advise/megatron_test.cpp.
+// as programs did it that had whole attention matrices, priced by a cluster's figures. Two constants are calibrated, on
+// two of the ten rows. Tests: tests/advise/megatron_test.cpp.
 #pragma once
 
 #include "config/cluster_config.h"
@@ -10,7 +10,10 @@
 
 namespace tokamak {
 
-/// A row of the table. All have 51200 tokens in their vocabulary and sequences of 2048.
+/// What is computed again in the backward pass.
+enum class Again { kBlocks, kScores, kNothing };
+
+/// A row of the table, or a run of others with such a program.
 struct MegatronRow {
   double billions = 0;  // parameters
   int64_t heads = 0, width = 0, layers = 0;
@@ -18,6 +21,10 @@ struct MegatronRow {
   int64_t batch = 0;  // sequences of a step
   double tera = 0;    // achieved TFLOP/s of a GPU, by equation 3
   bool calibrates = false;
+  int64_t context = 2048, vocab = 51200;
+  int64_t micro_batch = 0, chunks = 0;  // sequences, and chunks of a stage; 0: what is fastest
+  Again again = Again::kBlocks;
+  bool sequence = false;  // tensor ranks divide norms and sums, too
 
   int64_t data() const { return gpus / (tensor * pipe); }
 };
@@ -37,8 +44,8 @@ struct MegatronStep {
   double tera(const MegatronRow& row) const;   // predicted TFLOP/s of a GPU
 };
 
-/// With the micro-batch and the number of chunks that are fastest by this prediction, as the paper does not name its
-/// own.
+/// With the micro-batch and the number of chunks that are fastest by this prediction where the row does not name them,
+/// as the paper does not.
 MegatronStep predict_megatron(const MegatronRow& row, const ClusterConfig& cluster);
 
 }  // namespace tokamak

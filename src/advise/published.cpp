@@ -1,0 +1,136 @@
+#include "advise/published.h"
+
+#include "advise/flops.h"
+#include "advise/megatron.h"
+#include "advise/search.h"
+#include "base/parallel_tasks.h"
+#include "config/assignment.h"
+#include "config/toml.h"
+#include "config/visit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tokamak {
+namespace {
+
+RunConfig config_of(const PublishedRun& run) {
+  RunConfig config;
+  std::string text = fmt::format("{} {}", run.model, run.layout);
+  std::ranges::replace(text, ' ', '\n');
+  FieldList list;
+  list.config(config);
+  std::vector<Field> fields = std::move(list).take();
+  assign(fields, parse_toml(fields, text, run.name));
+  return config;
+}
+
+bool says(const PublishedRun& run, std::string_view key) { return run.layout.find(key) != run.layout.npos; }
+
+int64_t gpus_of(const MeshConfig& mesh) { return mesh.pipe * mesh.data * mesh.context * mesh.tensor; }
+
+int64_t sequences_of(const RunConfig& config) { return config.train.total_batch / config.model.context; }
+
+Again again_of(const RunConfig& config) {
+  if (config.compile.recompute == "full") return Again::kBlocks;
+  return config.compile.recompute == "selective" ? Again::kScores : Again::kNothing;
+}
+
+PublishedPrediction predict_matrices(const PublishedRun& run, const RunConfig& config) {
+  const MeshConfig& mesh = config.mesh;
+  MegatronRow row{.heads = config.model.heads, .width = config.model.width, .layers = config.model.layers};
+  row.tensor = mesh.tensor, row.pipe = mesh.pipe, row.gpus = gpus_of(mesh);
+  row.batch = sequences_of(config);
+  row.context = config.model.context, row.vocab = config.model.vocab;
+  row.again = again_of(config);
+  row.sequence = row.again == Again::kScores;  // came with it: arXiv 2205.05198
+  if (says(run, "train.batch")) row.micro_batch = config.train.batch / mesh.data;
+  if (says(run, "mesh.schedule") || mesh.pipe == 1) row.chunks = mesh.interleave;
+  MegatronStep step = predict_megatron(row, published_cluster(run.cluster));
+  ParallelLayout layout{.mesh = mesh, .micro_batch = step.micro_batch};
+  layout.micro_batches = row.batch / mesh.data / step.micro_batch;
+  layout.mesh.interleave = step.chunks;
+  return {.predicted = step.seconds(), .layout = describe(layout)};
+}
+
+TrainingRequest request_of(const PublishedRun& run, const RunConfig& config, const GpuPlatform& platform) {
+  TrainingRequest request;
+  request.run = config;
+  request.run.compile.precision = Precision::kBf16;
+  request.run.mesh.schedule = MeshConfig().schedule;
+  request.run.mesh.interleave = MeshConfig().interleave;
+  request.run.train.batch = config.mesh.data;
+  request.cluster = published_cluster(run.cluster);
+  request.gpus = gpus_of(config.mesh);
+  request.sequences = sequences_of(config);
+  request.platform = platform;
+  request.wanted = 1;
+  if (says(run, "mesh.schedule")) request.schedules = {{config.mesh.schedule, config.mesh.interleave}};
+  int64_t batch = says(run, "train.batch") ? config.train.batch : 0;
+  bool zero = says(run, "mesh.zero");
+  request.allows = [mesh = config.mesh, batch, zero](const ParallelLayout& layout) {
+    const MeshConfig& m = layout.mesh;
+    return m.pipe == mesh.pipe && m.data == mesh.data && m.context == mesh.context && m.tensor == mesh.tensor &&
+           (!zero || m.zero == mesh.zero) && (batch == 0 || layout.micro_batch * m.data == batch);
+  };
+  return request;
+}
+
+// Of a rank: blocks and logits are divided over pipe and tensor ranks.
+double more_bytes(const Software& software, const RunConfig& config) {
+  const ModelConfig& model = config.model;
+  const MeshConfig& mesh = config.mesh;
+  double tokens = double(config.train.total_batch) / double(mesh.data * mesh.pipe * mesh.tensor);
+  double block = software.backward_bytes + software.forward_bytes * (again_of(config) == Again::kBlocks ? 2 : 1);
+  return tokens * (block * double(model.layers * model.width) + software.logit_bytes * double(model.vocab));
+}
+
+// A third of products, and two of attention's seven, are forward.
+double more_seconds(const Software& software, const RunConfig& config, const TimeByKind& time, const GpuConfig& gpu,
+                    const Target& target) {
+  constexpr double kForward = 1.0 / 3, kForwardAttention = 2.0 / 7;
+  double share = gpu.compute_capability.value < 9 ? software.attention_ampere : software.attention_hopper;
+  double slower = share > 0 ? std::max(target.attention_flops / (share * gpu.half_flops.value), 1.0) - 1 : 0;
+  double attention = time.attention * (again_of(config) == Again::kBlocks ? 1 + kForwardAttention : 1);
+  return slower * attention + more_bytes(software, config) / target.memory_bandwidth +
+         kForward * software.products_again * time.matmul;
+}
+
+// A pipeline waits in proportion.
+double seconds_with(const Software& software, const RunConfig& config, const TimeByKind& time, const GpuConfig& gpu,
+                    const Target& target) {
+  double busy = time.total() - time.bubble - time.communication();
+  return time.total() + more_seconds(software, config, time, gpu, target) * (1 + time.bubble / busy);
+}
+
+PublishedPrediction predict_layout(const PublishedRun& run, const RunConfig& config, const GpuPlatform& platform) {
+  TrainingRequest request = request_of(run, config, platform);
+  std::vector<Estimate> found = search_layouts(request);
+  Estimate best = found.empty() ? estimate(request, allowed_layouts(request).at(0)) : found[0];
+  double missing = best.memory.total() - usable_bytes(request.cluster, best.layout.mesh);
+  const GpuConfig& gpu = request.cluster.gpu;
+  return {.predicted = seconds_with(*run.software, config, best.time, gpu, platform(gpu).target),
+          .layout = describe(best.layout),
+          .missing_bytes = std::max(missing, 0.0)};
+}
+
+}  // namespace
+
+PublishedPrediction predict_published(const PublishedRun& run, const GpuPlatform& platform) {
+  RunConfig config = config_of(run);
+  PublishedPrediction prediction =
+      run.software->matrices ? predict_matrices(run, config) : predict_layout(run, config, platform);
+  prediction.run = &run;
+  prediction.published = run.seconds > 0 ? run.seconds : double(config.train.total_batch) / run.rate;
+  return prediction;
+}
+
+std::vector<PublishedPrediction> predict_published(std::span<const PublishedRun> runs, const GpuPlatform& platform) {
+  std::vector<PublishedPrediction> predictions(runs.size());
+  parallel_tasks(int64_t(runs.size()),
+                 [&](int64_t i) { predictions[size_t(i)] = predict_published(runs[size_t(i)], platform); });
+  return predictions;
+}
+
+}  // namespace tokamak
