@@ -1,5 +1,7 @@
 // What collectives and transfers take on the links of a cluster. Ranks are numbered so that the innermost axis has
-// neighbours: an axis' ranks are `stride` apart. Tests: tests/advise/links_test.cpp.
+// neighbours: an axis' ranks are `stride` apart. Within a node and between two a collective has one fixed latency; each
+// node more adds to it, by rings and trees as NCCL chooses them (its src/graph/tuning.cc). Tests:
+// tests/advise/links_test.cpp.
 #pragma once
 
 #include "config/cluster_config.h"
@@ -12,13 +14,18 @@ namespace tokamak {
 
 struct Link {
   double bandwidth = 0;  // bytes/s that a rank sends
-  double latency = 0;    // seconds
+  double latency = 0;    // seconds, within a node or between two
+  // What nodes beyond two add, in seconds: to each round of a ring and to a tree; the same in small messages.
+  double round = 0, tree = 0, round_low = 0, tree_low = 0;
+
+  bool grows() const { return round > 0; }
 };
 
-/// Of an axis of `size` ranks. One that leaves its node sends over as many ways out of it as it has ranks there.
+/// Of an axis of `size` ranks. One that leaves its node sends over as many ways out of it as it has ranks there, and
+/// over those of a fabric's switches that it shares.
 Link axis_link(const ClusterConfig& cluster, int64_t stride, int64_t size);
 
-/// The platform with the links of each axis of the mesh.
+/// The platform with the links of each axis of the mesh, and their ways (cost/link_ways.h).
 Platform with_links(Platform platform, const ClusterConfig& cluster, const MeshConfig& mesh);
 
 /// Each for a tensor of so many bytes, whole; nothing for one rank.

@@ -84,9 +84,9 @@ constexpr std::string_view kPadded =
     "own "
     "and sums whole activations over tensor ranks";
 constexpr std::string_view kUnsure =
-    "what it computed again is not sure: no products by configs.py, which may be newer; with all it is predicted to "
-    "take "
-    "0.8% less than published";
+    "what it computed again is not sure: no products by configs.py, which may be newer; with all of them it is "
+    "predicted "
+    "within 1% of what is published";
 
 constexpr PublishedRun kRuns[] = {
     {&kMpt, &kEager, "125m, T=2048, 8 A100, 32 a GPU", "dgx-a100",

@@ -20,6 +20,16 @@ std::span<const EmbeddedFile> embedded_clusters();
 void visit(FieldList& v, LinkConfig& c) {
   v.section("bandwidth", c.bandwidth, "bytes/s that a GPU sends in a collective");
   v.section("latency", c.latency, "seconds that a collective of few bytes takes");
+  v.section("hop", c.hop, "seconds that one more GPU or node adds to a round of a ring");
+}
+
+void visit(FieldList& v, FabricConfig& c) {
+  v.section("leaf_ports", c.leaf_ports, "ports of a leaf switch to GPUs");
+  v("rails", c.rails, "GPUs of a node have leaves of their own: those of one number share a leaf");
+  v.section("switch_latency", c.switch_latency, "seconds that one more switch adds");
+  v.section("spine_share", c.spine_share, "share of the bandwidth that flows over spines keep");
+  v.section("pod_nodes", c.pod_nodes, "nodes among which links have their full bandwidth");
+  v.section("oversubscription", c.oversubscription, "how many times a pod's way out a pod's GPUs could send");
 }
 
 void visit(FieldList& v, FailureConfig& c) {
@@ -38,6 +48,7 @@ void visit(FieldList& v, ClusterConfig& c) {
   v.section("between", c.between, "links between nodes");
   v.section("node_power", c.node_power, "watts of a node that trains, GPUs and all");
   v.section("price", c.price, "dollars that a GPU costs an hour");
+  v.section("fabric", c.fabric, "switches between nodes");
   v.section("failures", c.failures, "what stops a run on many GPUs");
 }
 
@@ -63,6 +74,19 @@ void require_units(const Figure& figure, std::string_view key, std::string_view 
 void require_link(const LinkConfig& link, const std::string& key, std::string_view name) {
   require_units(link.bandwidth, key + ".bandwidth", "bytes/s", 1e6, 1e15, name);
   require_units(link.latency, key + ".latency", "seconds", 1e-9, 1, name);
+  if (link.hop.is_known()) require_units(link.hop, key + ".hop", "seconds", 1e-9, 1, name);
+}
+
+// Where they are said.
+void check_fabric(const FabricConfig& fabric, std::string_view name) {
+  auto check = [&](const Figure& figure, const char* key, const char* unit, double least, double most) {
+    if (figure.is_known()) require_units(figure, key, unit, least, most, name);
+  };
+  check(fabric.leaf_ports, "fabric.leaf_ports", "ports", 1, 1e4);
+  check(fabric.switch_latency, "fabric.switch_latency", "seconds", 1e-9, 1e-3);
+  check(fabric.spine_share, "fabric.spine_share", "a share", 0.01, 1);
+  check(fabric.pod_nodes, "fabric.pod_nodes", "nodes", 1, 1e6);
+  check(fabric.oversubscription, "fabric.oversubscription", "a factor", 1, 1000);
 }
 
 // Where they are said.
@@ -86,6 +110,7 @@ void check(const ClusterConfig& cluster, const std::vector<Field>& fields, std::
   require_figure(gpu.compute_capability, "gpu.compute_capability", name);
   require_figure(gpu.l2_bytes, "gpu.l2_bytes", name);
   if (gpu.load_clock.is_known()) require_units(gpu.load_clock, "gpu.load_clock", "a share", 0.2, 1.5, name);
+  check_fabric(cluster.fabric, name);
   check_failures(cluster.failures, name);
   require_units(cluster.node_power, "node_power", "watts", 30, 1e6, name);
   if (cluster.gpus_per_node > 1) require_link(cluster.within, "within", name);

@@ -11,6 +11,17 @@ namespace tokamak {
 struct LinkConfig {
   Figure bandwidth;  // bytes/s that a GPU sends in a collective
   Figure latency;    // seconds that a collective of few bytes takes: within a node, between two nodes
+  Figure hop;        // seconds that one more GPU or node adds to a round of a ring; unknown: as NCCL has it
+};
+
+/// Switches between nodes: leaves, each below spines, and pods of them. Unknown figures: there is no such limit.
+struct FabricConfig {
+  Figure leaf_ports;        // of a leaf switch, to GPUs
+  bool rails = false;       // GPUs of a node have leaves of their own: those of one number share a leaf
+  Figure switch_latency;    // seconds that one more switch adds
+  Figure spine_share;       // of the bandwidth, what flows over spines keep beside others
+  Figure pod_nodes;         // nodes among which links have their full bandwidth
+  Figure oversubscription;  // of a pod's way out: how many times what it carries its GPUs could send
 };
 
 /// What stops a run on many GPUs. Unknown figures are as advise/failures.cpp has them.
@@ -30,6 +41,7 @@ struct ClusterConfig {
   LinkConfig between;  // nodes; unknown where there is one
   Figure node_power;   // watts of a node that trains, GPUs and all
   Figure price;        // dollars that a GPU costs an hour; unknown: none is published
+  FabricConfig fabric;
   FailureConfig failures;
 };
 

@@ -1,10 +1,12 @@
 #include "cost/price.h"
 
 #include "cost/flop_rate.h"
+#include "cost/link_ways.h"
 #include "graph/single_node.h"
 #include "ops/collective.h"
 
 #include <algorithm>
+#include <span>
 
 namespace tokamak {
 namespace {
@@ -23,9 +25,31 @@ double arithmetic_seconds(const Graph& graph, const Node& node, const Target& ta
   return node_cost(graph, node).flops / flop_rate(graph, node, target);
 }
 
+constexpr std::string_view kGatherWays[] = {"", kRingLowWay};
+constexpr std::string_view kSumWays[] = {kSumWay, kSumLowWay, kTreeWay, kTreeLowWay};
+
+// The link that takes so many bytes soonest, of the axis' ways for such a collective; its own where it has none.
+LinkRate fastest_link(const Target& target, const std::string& axis, std::span<const std::string_view> ways,
+                      double bytes) {
+  LinkRate best = target.link(axis);
+  bool is_any = false;
+  for (std::string_view way : ways) {
+    auto at = target.axis_links.find(axis + std::string(way));
+    if (at == target.axis_links.end()) continue;
+    LinkRate link{at->second[0], at->second[1]};
+    bool is_sooner = bytes / link.bandwidth + link.seconds < bytes / best.bandwidth + best.seconds;
+    if (!is_any || is_sooner) best = link;
+    is_any = true;
+  }
+  return best;
+}
+
 void price_links(const Node& node, const Target& target, Price& price) {
-  bool gathers = node.op == &op::all_gather || node.op == &op::reduce_scatter;
-  LinkRate link = target.link(node.attrs.get_string("axis"));
+  bool gathers = node.op == &op::all_gather || node.op == &op::reduce_scatter, sums = node.op == &op::all_reduce;
+  std::span<const std::string_view> ways;
+  if (gathers) ways = kGatherWays;
+  if (sums) ways = kSumWays;
+  LinkRate link = fastest_link(target, node.attrs.get_string("axis"), ways, price.cost.link_bytes);
   price.link = price.cost.link_bytes / (link.bandwidth * (gathers ? target.gather_share : 1));
   price.fixed = link.seconds;
   price.seconds = std::max(price.memory, price.link) + price.fixed;

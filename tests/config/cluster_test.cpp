@@ -93,6 +93,18 @@ TEST(Cluster, FailuresCanBeSaidInSeconds) {
                     {"[mine.toml: failures.restart] expected where the figure comes from"});
 }
 
+TEST(Cluster, AFabricCanBeSaid) {
+  ClusterConfig meta = read_cluster("meta-24k");
+  EXPECT_EQ(meta.fabric.pod_nodes.value, 384);
+  EXPECT_FALSE(meta.fabric.rails);
+  EXPECT_TRUE(read_cluster("dgx-h100").fabric.rails);
+  auto with = [](const std::string& line) { return kMine + ("\n[fabric]\n" + line); };
+  expect_user_error([&] { parse_cluster(with("switch_latency = {value = 330, source = \"ns\"}"), "mine.toml"); },
+                    {"[mine.toml: fabric.switch_latency] expected seconds, 1e-09 to 0.001, got 330"});
+  expect_user_error([&] { parse_cluster(with("oversubscription = {value = 0.14, source = \"1:7\"}"), "mine.toml"); },
+                    {"[mine.toml: fabric.oversubscription] expected a factor, 1 to 1000, got 0.14"});
+}
+
 TEST(Cluster, GpusComeInWholeNodesOrInAPartOfOne) {
   ClusterConfig cluster = read_cluster("dgx-a100");
   for (int64_t gpus : {1, 3, 8, 16, 3072}) require_gpus(cluster, gpus);

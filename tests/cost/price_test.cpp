@@ -1,5 +1,6 @@
 #include "cost/price.h"
 
+#include "cost/link_ways.h"
 #include "graph/single_node.h"
 #include "graph/text.h"
 #include "ops/all_ops.h"
@@ -183,6 +184,28 @@ TEST(Price, ACollectiveTakesItsLinkAndItsLatency) {
   EXPECT_DOUBLE_EQ(p.memory, p.cost.bytes / 1e6);
   EXPECT_DOUBLE_EQ(p.seconds, p.memory + 1e-3) << "memory takes longer";
   EXPECT_DOUBLE_EQ(p.taken_share, p.memory / p.seconds);
+}
+
+// Of many nodes: what waits least is taken for little, what sends most for much.
+TEST(Price, ACollectiveGoesTheFastestWay) {
+  Target t = fast_memory();
+  auto way = [&](std::string_view name, double bandwidth, double seconds) {
+    t.axis_links["data" + std::string(name)] = {bandwidth, seconds};
+  };
+  way("", 1e6, 8e-3);
+  way(kRingLowWay, 0.5e6, 5e-3);
+  way(kSumWay, 1e6, 16e-3);
+  way(kTreeWay, 0.5e6, 1e-3);
+  EXPECT_DOUBLE_EQ(price_of(kGather, t).seconds, 2000 / 0.5e6 + 5e-3) << "no tree gathers";
+  constexpr const char* kSum = R"(graph g {{
+    input x = %0 : f32[{0}]
+    %1 = all_reduce(%0) {{axis="data", reduction="sum", size=2}} : f32[{0}]
+    result y = %1
+  }})";
+  EXPECT_DOUBLE_EQ(price_of(fmt::format(kSum, 100), t).seconds, 400 / 0.5e6 + 1e-3) << "by tree";
+  Price much = price_of(fmt::format(kSum, 100000), t);
+  EXPECT_DOUBLE_EQ(much.seconds, 400000 / 1e6 + 16e-3) << "by ring";
+  EXPECT_DOUBLE_EQ(much.fixed, 16e-3);
 }
 
 TEST(Price, AViewTakesNothing) {

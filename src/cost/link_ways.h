@@ -1,0 +1,15 @@
+// The ways that a collective can go over the links of many nodes, of which it takes the fastest, as NCCL does: around a
+// ring or, for a sum, over a tree, in large messages or in small ones that wait less. Each is a link of its own in
+// Target::axis_links, named by its axis and its way; an axis without them has one for all.
+#pragma once
+
+#include <string_view>
+
+namespace tokamak {
+
+/// Behind the axis' name. A sum goes around its ring twice.
+inline constexpr std::string_view kRingLowWay = " by ring, small messages", kSumWay = " by ring, twice",
+                                  kSumLowWay = " by ring, twice, small messages", kTreeWay = " by tree",
+                                  kTreeLowWay = " by tree, small messages";
+
+}  // namespace tokamak
