@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kRows = 32768, kCols = 768;  // 96 MiB a tensor
 
-using Build = std::function<std::vector<ValueId>(GraphBuilder&, std::span<const ValueId> inputs)>;
+using Build = std::function<ValueIds(GraphBuilder&, std::span<const ValueId> inputs)>;
 
 struct Case {
   const char* name;
@@ -27,7 +27,7 @@ struct Case {
   Build build;
 };
 
-std::vector<ValueId> norm(GraphBuilder& g, ValueId x) {
+ValueIds norm(GraphBuilder& g, ValueId x) {
   ValueId gain = g.parameter("gain", {DType::kF32, {kCols}}), bias = g.parameter("bias", {DType::kF32, {kCols}});
   return {layer_norm(g, x, gain, bias, 1e-5)};
 }
@@ -44,7 +44,7 @@ std::vector<Case> cases() {
       {"residual + layer_norm", 2,
        [](GraphBuilder& g, auto in) {
          ValueId x = add(g, in[0], in[1]);
-         std::vector<ValueId> out = norm(g, x);
+         ValueIds out = norm(g, x);
          out.push_back(x);
          return out;
        }},
@@ -56,7 +56,7 @@ std::vector<Case> cases() {
 void measure(const Case& c, const Platform& platform, Backend& backend) {
   Graph graph(c.name);
   GraphBuilder g(graph);
-  std::vector<ValueId> inputs;
+  ValueIds inputs;
   for (int i = 0; i < c.inputs; ++i) inputs.push_back(g.input(fmt::format("x{}", i), {DType::kF32, {kRows, kCols}}));
   auto outputs = c.build(g, inputs);
   for (size_t i = 0; i < outputs.size(); ++i) graph.add_result(fmt::format("y{}", i), outputs[i]);

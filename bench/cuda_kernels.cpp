@@ -79,7 +79,7 @@ std::vector<Shape> parameters() {
 Case sum_squares_case() {
   Graph graph;
   GraphBuilder g(graph);
-  std::vector<ValueId> inputs;
+  ValueIds inputs;
   double bytes = 0;
   for (const Shape& shape : parameters()) {
     inputs.push_back(g.input(fmt::format("g{}", inputs.size()), f32(shape)));
@@ -92,7 +92,7 @@ Case sum_squares_case() {
 Case adamw_case(DType grad) {
   Graph graph;
   GraphBuilder g(graph);
-  std::vector<ValueId> inputs;
+  ValueIds inputs;
   for (const char* name : {"lr", "scale", "step"}) inputs.push_back(g.input(name, f32({})));
   Shape decayed;
   double bytes = 0;
@@ -113,13 +113,13 @@ Case adamw_case(DType grad) {
 Case multi_cast_case() {
   Graph graph;
   GraphBuilder g(graph);
-  std::vector<ValueId> inputs;
+  ValueIds inputs;
   double bytes = 0;
   for (const Shape& shape : parameters()) {
     inputs.push_back(g.input(fmt::format("p{}", inputs.size()), f32(shape)));
     bytes += double(num_elements(shape)) * 6;
   }
-  std::vector<ValueId> outputs = multi_cast(g, inputs, DType::kBF16);
+  ValueIds outputs = multi_cast(g, inputs, DType::kBF16);
   for (size_t o = 0; o < outputs.size(); ++o) graph.add_result(fmt::format("y{}", o), outputs[o]);
   return {"multi_cast 124M f32 to bf16", graph, bytes};
 }

@@ -51,7 +51,7 @@ ValueId stepped(GraphBuilder& g, const ParameterUpdate& u, ValueId grad, ValueId
   return unless_skipped(g, u, u.parameter, sub(g, decayed(g, u, step, c), step));
 }
 
-std::vector<ValueId> update_matrix(GraphBuilder& g, const ParameterUpdate& u, const OptimizerConfig& c) {
+ValueIds update_matrix(GraphBuilder& g, const ParameterUpdate& u, const OptimizerConfig& c) {
   const Shape global = g.graph().argument_of(u.parameter)->spec.global;
   auto rows = double(global[0]), columns = double(global[1]);
   ValueId grad = mul(g, u.grad, u.scale), square = mul(g, grad, grad);
@@ -65,7 +65,7 @@ std::vector<ValueId> update_matrix(GraphBuilder& g, const ParameterUpdate& u, co
           unless_skipped(g, u, u.states[1], of_columns)};
 }
 
-std::vector<ValueId> update_vector(GraphBuilder& g, const ParameterUpdate& u, const OptimizerConfig& c) {
+ValueIds update_vector(GraphBuilder& g, const ParameterUpdate& u, const OptimizerConfig& c) {
   ValueId grad = mul(g, u.grad, u.scale), share = pow(g, u.step, constant(g, kDecayPower));
   ValueId squares = next_mean(g, u.states[0], mul(g, grad, grad), 1, share);
   return {stepped(g, u, grad, squares, c), unless_skipped(g, u, u.states[0], squares)};

@@ -9,7 +9,7 @@ namespace {
 
 constexpr OptimizerState kStates[] = {{"adam.m"}, {"adam.v"}};
 
-std::vector<ValueId> update(GraphBuilder& g, const ParameterUpdate& u, const OptimizerConfig& c) {
+ValueIds update(GraphBuilder& g, const ParameterUpdate& u, const OptimizerConfig& c) {
   return g.add(op::adamw, {u.parameter, u.grad, u.states[0], u.states[1], u.lr, u.scale, u.step},
                {{"beta1", c.beta1}, {"beta2", c.beta2}, {"decay", u.weight_decay}, {"eps", c.eps}});
 }

@@ -26,8 +26,8 @@ const OptimizerRule* adamw_but_for_large(const Argument& parameter) {
   return is_large && block_length(spec.global[1]) >= kLeastBlock ? nullptr : &adamw_rule;
 }
 
-std::vector<ValueId> update(GraphBuilder& g, const ParameterUpdate& u, const OptimizerConfig& c) {
-  std::vector<ValueId> inputs{u.parameter, u.grad};
+ValueIds update(GraphBuilder& g, const ParameterUpdate& u, const OptimizerConfig& c) {
+  ValueIds inputs{u.parameter, u.grad};
   inputs.insert(inputs.end(), u.states.begin(), u.states.end());
   inputs.insert(inputs.end(), {u.lr, u.scale, u.step});
   return g.add(op::adamw8bit, std::move(inputs),

@@ -37,11 +37,11 @@ class Differentiator {
   }
 
   ValueId gradient(ValueId value) const { return grads_[size_t(value)]; }
-  const std::vector<ValueId>& uses(ValueId argument) { return uses_[argument]; }
+  const ValueIds& uses(ValueId argument) { return uses_[argument]; }
 
  private:
   void visit(const Node& node) {
-    std::vector<ValueId> output_grads;
+    ValueIds output_grads;
     bool any = false;
     for (ValueId output : node.outputs) {
       output_grads.push_back(grads_[size_t(output)]);
@@ -53,7 +53,7 @@ class Differentiator {
                  node.op->no_gradient);
     // Rules of ops with one output may take its gradient for granted; so may all others for their first one.
     if (output_grads[0] == kNoValue) output_grads[0] = zeros_like(node.outputs[0]);
-    std::vector<ValueId> input_grads = node.op->gradient(builder_, node, output_grads);
+    ValueIds input_grads = node.op->gradient(builder_, node, output_grads);
     TOKAMAK_CHECK(input_grads.size() == node.inputs.size(), "[{}] gives {} gradients for {} inputs", node.op->name,
                   input_grads.size(), node.inputs.size());
     for (size_t i = 0; i < input_grads.size(); ++i)
@@ -84,7 +84,7 @@ class Differentiator {
   bool by_use_;
   std::vector<bool> dependent_;
   std::vector<ValueId> grads_;  // by forward value
-  std::map<ValueId, std::vector<ValueId>> uses_;
+  std::map<ValueId, ValueIds> uses_;
 };
 
 void require_scalar(const GraphBuilder& builder, ValueId loss) {
@@ -94,32 +94,30 @@ void require_scalar(const GraphBuilder& builder, ValueId loss) {
 
 }  // namespace
 
-std::vector<ValueId> differentiate(GraphBuilder& builder, ValueId loss, std::span<const ValueId> wrt) {
+ValueIds differentiate(GraphBuilder& builder, ValueId loss, std::span<const ValueId> wrt) {
   require_scalar(builder, loss);
   PhaseScope backward(builder, Phase::kBackward);
   return differentiate(builder, loss, constant(builder, 1.0), wrt);
 }
 
-std::vector<std::vector<ValueId>> differentiate_by_use(GraphBuilder& builder, ValueId loss,
-                                                       std::span<const ValueId> wrt) {
+std::vector<ValueIds> differentiate_by_use(GraphBuilder& builder, ValueId loss, std::span<const ValueId> wrt) {
   require_scalar(builder, loss);
   PhaseScope backward(builder, Phase::kBackward);
   ValueId one = constant(builder, 1.0);  // before the differentiator, which knows the values that are there
   Differentiator differentiator(builder, wrt, true);
   differentiator.run(loss, one);
-  std::vector<std::vector<ValueId>> uses;
+  std::vector<ValueIds> uses;
   for (ValueId value : wrt) uses.push_back(differentiator.uses(value));
   return uses;
 }
 
-std::vector<ValueId> differentiate(GraphBuilder& builder, ValueId output, ValueId gradient,
-                                   std::span<const ValueId> wrt) {
+ValueIds differentiate(GraphBuilder& builder, ValueId output, ValueId gradient, std::span<const ValueId> wrt) {
   TOKAMAK_CHECK(builder.type(output) == builder.type(gradient), "a gradient {} of {}",
                 to_string(builder.type(gradient)), to_string(builder.type(output)));
   PhaseScope backward(builder, Phase::kBackward);
   Differentiator differentiator(builder, wrt);
   differentiator.run(output, gradient);
-  std::vector<ValueId> grads;
+  ValueIds grads;
   for (ValueId value : wrt) grads.push_back(differentiator.gradient(value));
   return grads;
 }

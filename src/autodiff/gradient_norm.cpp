@@ -35,7 +35,7 @@ std::map<Alike, Names> group_parameters(const Graph& model, const NormPieces& pi
 
 // (names, pieces): zeros for those that are not here.
 ValueId squares_of(GraphBuilder& g, const Names& names, const std::map<std::string, ValueId>& grads, int64_t pieces) {
-  std::vector<ValueId> here, rows;
+  ValueIds here, rows;
   for (const std::string& name : names)
     if (auto at = grads.find(name); at != grads.end()) here.push_back(at->second);
   auto all = int64_t(names.size());

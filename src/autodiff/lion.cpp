@@ -12,7 +12,7 @@ constexpr OptimizerState kStates[] = {{"lion.m"}};
 
 ValueId sign(GraphBuilder& g, ValueId a) { return sub(g, less(g, constant(g, 0), a), less(g, a, constant(g, 0))); }
 
-std::vector<ValueId> update(GraphBuilder& g, const ParameterUpdate& u, const OptimizerConfig& c) {
+ValueIds update(GraphBuilder& g, const ParameterUpdate& u, const OptimizerConfig& c) {
   ValueId old = u.parameter, m = u.states[0], grad = mul(g, u.grad, u.scale);
   ValueId step = mul(g, sign(g, mix(g, grad, m, c.beta1)), u.lr);
   ValueId parameter = sub(g, decayed(g, u, step, c), step);

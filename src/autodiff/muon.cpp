@@ -69,17 +69,17 @@ Form form_of(GraphBuilder& g, ValueId parameter) {
 }
 
 // Values of one shape as one, with a dim for their number before it, and zeros up to `size`; and each of them again.
-ValueId stacked(GraphBuilder& g, const std::vector<ValueId>& values, int64_t size) {
+ValueId stacked(GraphBuilder& g, const ValueIds& values, int64_t size) {
   Shape one = g.shape(values[0]);
   one.insert(one.begin(), 1);
-  std::vector<ValueId> stack;
+  ValueIds stack;
   for (ValueId value : values) stack.push_back(reshape(g, value, one));
   one[0] = size - int64_t(values.size());
   if (one[0] > 0) stack.push_back(constant(g, 0, one));
   return stack.size() == 1 ? stack[0] : concat(g, stack, 0);
 }
-std::vector<ValueId> unstacked(GraphBuilder& g, ValueId stack, size_t count, const Shape& one) {
-  std::vector<ValueId> values;
+ValueIds unstacked(GraphBuilder& g, ValueId stack, size_t count, const Shape& one) {
+  ValueIds values;
   for (size_t i = 0; i < count; ++i) values.push_back(reshape(g, slice(g, stack, 0, int64_t(i), 1), one));
   return values;
 }
@@ -120,11 +120,11 @@ Columns normalized(GraphBuilder& g, ValueId sums, ValueId v, const Form& f, cons
 
 /// Of parameters of one form, each in the shape that it has in the graph.
 struct Directions {
-  std::vector<ValueId> steps, v;  // v: normuon's next state
+  ValueIds steps, v;  // v: normuon's next state
 };
 
 // Of the stack, (n, rows, columns) for n momenta of f.
-Directions directions(GraphBuilder& g, ValueId stack, const std::vector<ValueId>& v, size_t count, const Form& f,
+Directions directions(GraphBuilder& g, ValueId stack, const ValueIds& v, size_t count, const Form& f,
                       const WorkShares& shares, const OptimizerConfig& c) {
   const Shape all = g.shape(stack), one(all.begin() + 1, all.end());
   if (shares.ranks > 1) stack = redistribute(g, stack, shares.axes, 0);
@@ -139,7 +139,7 @@ Directions directions(GraphBuilder& g, ValueId stack, const std::vector<ValueId>
   ValueId by_output = f.inputs_dim == 1 ? blocks : transpose(g, blocks, {0, 2, 1});
   ValueId squares = reduce_sum(g, mul(g, by_output, by_output), {2}, false);
   ValueId of_outputs = to_shares(reshape(g, squares, {all[0], f.blocks * f.outputs()}));
-  std::vector<ValueId> sums = unstacked(g, of_outputs, count, {f.blocks * f.outputs()});
+  ValueIds sums = unstacked(g, of_outputs, count, {f.blocks * f.outputs()});
   for (size_t i = 0; i < count; ++i) {
     Columns columns = normalized(g, sums[i], v[i], f, c);
     bool along_rows = f.inputs_dim == 1;
@@ -150,10 +150,10 @@ Directions directions(GraphBuilder& g, ValueId stack, const std::vector<ValueId>
 }
 
 // The new parameter and its states {m} or {m, v}.
-std::vector<ValueId> stepped(GraphBuilder& g, const ParameterUpdate& u, ValueId m, ValueId direction, ValueId v,
-                             const OptimizerConfig& c) {
+ValueIds stepped(GraphBuilder& g, const ParameterUpdate& u, ValueId m, ValueId direction, ValueId v,
+                 const OptimizerConfig& c) {
   ValueId step = mul(g, direction, u.lr);
-  std::vector<ValueId> next = {unless_skipped(g, u, u.parameter, sub(g, decayed(g, u, step, c), step)), m};
+  ValueIds next = {unless_skipped(g, u, u.parameter, sub(g, decayed(g, u, step, c), step)), m};
   if (v != kNoValue) next.push_back(unless_skipped(g, u, u.states[1], v));
   return next;
 }
@@ -191,17 +191,17 @@ std::vector<Together> together(GraphBuilder& g, std::span<const ParameterUpdate>
   return all;
 }
 
-std::vector<std::vector<ValueId>> update_all(GraphBuilder& g, std::span<const ParameterUpdate> updates,
-                                             const WorkShares& shares, const OptimizerConfig& c) {
-  std::vector<ValueId> next_m, momenta;
+std::vector<ValueIds> update_all(GraphBuilder& g, std::span<const ParameterUpdate> updates, const WorkShares& shares,
+                                 const OptimizerConfig& c) {
+  ValueIds next_m, momenta;
   for (const ParameterUpdate& u : updates) {
     ValueId grad = mul(g, u.grad, u.scale), m = mix(g, grad, u.states[0], c.muon_momentum);
     next_m.push_back(unless_skipped(g, u, u.states[0], m));  // beside m, so that one kernel makes both
     momenta.push_back(c.nesterov ? mix(g, grad, m, c.muon_momentum) : m);
   }
-  std::vector<std::vector<ValueId>> updated(updates.size());
+  std::vector<ValueIds> updated(updates.size());
   for (const auto& [form, members, size] : together(g, updates, shares)) {
-    std::vector<ValueId> of_members, v;
+    ValueIds of_members, v;
     for (size_t i : members) {
       of_members.push_back(momenta[i]);
       if (updates[i].states.size() > 1) v.push_back(updates[i].states[1]);

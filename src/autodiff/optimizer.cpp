@@ -17,21 +17,21 @@ namespace {
 
 // Gradients of the whole step: tensors, and what all of them are to be multiplied by.
 struct Reduced {
-  std::vector<ValueId> grads;
+  ValueIds grads;
   ValueId scale;
 };
 
 // The sum over micro-batches is in the gradients already; this is where a sum over devices goes.
-Reduced reduce(GraphBuilder& g, const std::vector<ValueId>& grads, int64_t micro_batches, bool scaled) {
+Reduced reduce(GraphBuilder& g, const ValueIds& grads, int64_t micro_batches, bool scaled) {
   ValueId scale = constant(g, 1.0 / double(micro_batches));
   return {grads, scaled ? div(g, scale, loss_scale(g)) : scale};
 }
 
 // Of all gradients of the model.
-ValueId sum_of_squares(GraphBuilder& g, const Gradients& gradients, const std::vector<ValueId>& grads,
-                       const OtherStages& others, const NormPieces& pieces) {
+ValueId sum_of_squares(GraphBuilder& g, const Gradients& gradients, const ValueIds& grads, const OtherStages& others,
+                       const NormPieces& pieces) {
   std::map<std::string, ValueId> counted;
-  std::vector<ValueId> values;
+  ValueIds values;
   for (size_t i = 0; i < grads.size(); ++i) {
     const std::string& name = g.graph().argument_of(gradients.parameters[i])->name;
     if (others.uncounted.count(name)) continue;
@@ -105,8 +105,8 @@ void append_average(GraphBuilder& g, const ParameterUpdate& update, ValueId para
   g.graph().add_update(old, unless_skipped(g, update, old, mean));
 }
 
-void finish(GraphBuilder& g, const ParameterUpdate& update, const OptimizerRule& rule,
-            const std::vector<ValueId>& updated, const OptimizerConfig& config) {
+void finish(GraphBuilder& g, const ParameterUpdate& update, const OptimizerRule& rule, const ValueIds& updated,
+            const OptimizerConfig& config) {
   TOKAMAK_CHECK(updated.size() == 1 + rule.states.size(), "'{}' updates {} tensors, not {}", rule.name, updated.size(),
                 1 + rule.states.size());
   g.graph().add_update(update.parameter, updated[0]);
@@ -125,7 +125,7 @@ void apply_rules(GraphBuilder& g, const std::vector<ParameterUpdate>& updates, c
       finish(g, update, rule, rule.update(g, update, optimizer.config()), optimizer.config());
   }
   for (const auto& [rule, of_rule] : together) {
-    std::vector<std::vector<ValueId>> updated = rule->update_all(g, of_rule, optimizer.shares(), optimizer.config());
+    std::vector<ValueIds> updated = rule->update_all(g, of_rule, optimizer.shares(), optimizer.config());
     for (size_t i = 0; i < of_rule.size(); ++i) finish(g, of_rule[i], *rule, updated[i], optimizer.config());
   }
 }
@@ -165,7 +165,7 @@ Graph with_sums_added(const Graph& graph, Gradients& gradients) {
   std::multimap<int, size_t> made;  // by node: the gradients that it gives
   for (size_t i = 0; i < gradients.grads.size(); ++i) made.emplace(graph.producer(gradients.grads[i]), i);
   Rewriter rewriter(graph);
-  std::vector<ValueId> sums;
+  ValueIds sums;
   for (size_t n = 0; n < graph.nodes().size(); ++n) {
     rewriter.copy(graph.nodes()[n]);
     auto [begin, end] = made.equal_range(int(n));
@@ -199,7 +199,7 @@ Graph accumulated_update_graph(const Graph& model, const Optimizer& optimizer, i
   GraphBuilder g(graph);
   g.set_phase(Phase::kUpdate);
   Gradients gradients;
-  std::vector<ValueId> sums;
+  ValueIds sums;
   for (const Argument& a : model.arguments()) {
     if (a.kind != Argument::Kind::kParameter) continue;
     ValueId parameter = graph.add_argument(a.kind, a.name, model.type(a.value), a.spec);

@@ -14,8 +14,8 @@ namespace tokamak {
 
 /// What one update acts on; gradients as `differentiate` gives them (none may be kNoValue).
 struct Gradients {
-  std::vector<ValueId> parameters;
-  std::vector<ValueId> grads;
+  ValueIds parameters;
+  ValueIds grads;
 };
 
 /// Where a pipeline's stage has some of the parameters: what its update does together with the other stages'.

@@ -22,9 +22,9 @@ struct OptimizerConfig;
 /// One parameter's part of an update. The parameter is f32; lr, scale and step f32[].
 struct ParameterUpdate {
   ValueId parameter = kNoValue;
-  ValueId grad = kNoValue;      // of the same shape and any float type; to be multiplied by `scale`
-  std::vector<ValueId> states;  // as the rule lists them
-  double weight_decay = 0;      // 0 for what does not decay
+  ValueId grad = kNoValue;  // of the same shape and any float type; to be multiplied by `scale`
+  ValueIds states;          // as the rule lists them
+  double weight_decay = 0;  // 0 for what does not decay
   ValueId lr = kNoValue;
   ValueId scale = kNoValue;  // 0: the update is not applied, as `grad` may be infinite or NaN
   ValueId step = kNoValue;   // the number of this update, from 1
@@ -52,10 +52,10 @@ struct OptimizerRule {
   std::span<const OptimizerState> states;
   /// Appends the update -> the new parameter and the new states. A step that is skipped leaves all as they were, bit
   /// for bit: see unless_skipped.
-  std::vector<ValueId> (*update)(GraphBuilder&, const ParameterUpdate&, const OptimizerConfig&) = nullptr;
+  ValueIds (*update)(GraphBuilder&, const ParameterUpdate&, const OptimizerConfig&) = nullptr;
   /// The same for all parameters of the rule at once, instead of `update`: where they share work.
-  std::vector<std::vector<ValueId>> (*update_all)(GraphBuilder&, std::span<const ParameterUpdate>, const WorkShares&,
-                                                  const OptimizerConfig&) = nullptr;
+  std::vector<ValueIds> (*update_all)(GraphBuilder&, std::span<const ParameterUpdate>, const WorkShares&,
+                                      const OptimizerConfig&) = nullptr;
   /// The rule to which it leaves this parameter; null: to none. That rule updates it, whatever it leaves itself.
   const OptimizerRule* (*other_rule)(const Argument& parameter) = nullptr;
   /// Whether a parameter is updated from all of it: ZeRO then cuts neither it nor its states and gradient.

@@ -11,7 +11,7 @@ namespace {
 
 constexpr OptimizerState kStates[] = {{"sgd.m"}};
 
-std::vector<ValueId> update(GraphBuilder& g, const ParameterUpdate& u, const OptimizerConfig& c) {
+ValueIds update(GraphBuilder& g, const ParameterUpdate& u, const OptimizerConfig& c) {
   ValueId old = u.parameter, grad = mul(g, u.grad, u.scale);
   if (u.weight_decay != 0) grad = add(g, grad, mul(g, old, constant(g, u.weight_decay)));
   ValueId m = add(g, mul(g, u.states[0], constant(g, c.momentum)), grad);

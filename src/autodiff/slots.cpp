@@ -17,16 +17,16 @@ namespace {
 constexpr int kRun = -1;  // the level of what a run with an even number gives; that of one with an odd number is 0
 
 // Gradients in the order of the parameters, and behind them the loss.
-std::vector<ValueId> list_terms(const Gradients& gradients, ValueId loss) {
-  std::vector<ValueId> terms = gradients.grads;
+ValueIds list_terms(const Gradients& gradients, ValueId loss) {
+  ValueIds terms = gradients.grads;
   if (loss != kNoValue) terms.push_back(loss);
   return terms;
 }
 
 // Where the sums of a level are kept.
-std::vector<ValueId> states_of(GraphBuilder& g, const std::vector<ValueId>& parameters, bool has_loss, int level) {
+ValueIds states_of(GraphBuilder& g, const ValueIds& parameters, bool has_loss, int level) {
   std::string suffix = level == kRun ? "" : std::to_string(level);
-  std::vector<ValueId> states;
+  ValueIds states;
   std::set<ValueId> known;
   for (ValueId parameter : parameters) {
     std::string_view prefix = known.insert(parameter).second ? kGradientSum : kPeerGradient;
@@ -37,24 +37,24 @@ std::vector<ValueId> states_of(GraphBuilder& g, const std::vector<ValueId>& para
 }
 
 // Of the last 2^levels runs: what the run gave, and the sums of the levels below.
-std::vector<ValueId> tree_sums(GraphBuilder& g, const std::vector<ValueId>& parameters, bool has_loss, int levels) {
-  std::vector<ValueId> sums = states_of(g, parameters, has_loss, kRun);
+ValueIds tree_sums(GraphBuilder& g, const ValueIds& parameters, bool has_loss, int levels) {
+  ValueIds sums = states_of(g, parameters, has_loss, kRun);
   for (int level = 0; level < levels; ++level) {
-    std::vector<ValueId> before = states_of(g, parameters, has_loss, level);
+    ValueIds before = states_of(g, parameters, has_loss, level);
     for (size_t i = 0; i < sums.size(); ++i) sums[i] = add(g, before[i], sums[i]);
   }
   return sums;
 }
 
-std::vector<ValueId> sums_over_ranks(GraphBuilder& g, std::vector<ValueId> terms, const Slots& slots) {
+ValueIds sums_over_ranks(GraphBuilder& g, ValueIds terms, const Slots& slots) {
   if (slots.ranks.size > 1)
     for (ValueId& term : terms) term = ordered_all_reduce(g, term, slots.ranks);
   return terms;
 }
 
 // Behind all of them those that are used twice.
-std::vector<ValueId> take_parameters(Graph& graph, const SlotTerms& terms) {
-  std::vector<ValueId> parameters;
+ValueIds take_parameters(Graph& graph, const SlotTerms& terms) {
+  ValueIds parameters;
   for (const Argument& a : terms.model.arguments())
     if (a.kind == Argument::Kind::kParameter)
       parameters.push_back(graph.add_argument(a.kind, a.name, terms.model.type(a.value), a.spec));
@@ -67,15 +67,15 @@ Graph sum_graph(const SlotTerms& terms, std::string name, int levels, int kept_a
   Graph graph(terms.of.empty() ? name : name + "." + terms.of);
   GraphBuilder g(graph);
   PhaseScope update(g, Phase::kUpdate);
-  std::vector<ValueId> parameters = take_parameters(graph, terms);
-  std::vector<ValueId> sums = tree_sums(g, parameters, terms.has_loss, levels);
-  std::vector<ValueId> states = states_of(g, parameters, terms.has_loss, kept_as);
+  ValueIds parameters = take_parameters(graph, terms);
+  ValueIds sums = tree_sums(g, parameters, terms.has_loss, levels);
+  ValueIds states = states_of(g, parameters, terms.has_loss, kept_as);
   for (size_t i = 0; i < states.size(); ++i) graph.add_update(states[i], sums[i]);
   return graph;
 }
 
 // Of each parameter the sum over its uses.
-Gradients add_uses(GraphBuilder& g, const std::vector<ValueId>& parameters, const std::vector<ValueId>& sums) {
+Gradients add_uses(GraphBuilder& g, const ValueIds& parameters, const ValueIds& sums) {
   Gradients gradients;
   std::map<ValueId, size_t> known;
   for (size_t i = 0; i < parameters.size(); ++i) {
@@ -92,9 +92,8 @@ Gradients add_uses(GraphBuilder& g, const std::vector<ValueId>& parameters, cons
 }
 
 // `sums` are those over all slots, and behind those of the parameters that of the loss, where it is here.
-void append_update_of(GraphBuilder& g, const std::vector<ValueId>& parameters, const std::vector<ValueId>& sums,
-                      const Optimizer& optimizer, const Slots& slots, const std::optional<LossScaling>& scaling,
-                      const OtherStages& others) {
+void append_update_of(GraphBuilder& g, const ValueIds& parameters, const ValueIds& sums, const Optimizer& optimizer,
+                      const Slots& slots, const std::optional<LossScaling>& scaling, const OtherStages& others) {
   PhaseScope update(g, Phase::kUpdate);
   ValueId loss = sums.size() > parameters.size() ? sums.back() : constant(g, 0);
   if (others.axis.size > 1) loss = all_reduce(g, loss, others.axis, Reduction::kSum);
@@ -121,24 +120,24 @@ SlotTerms terms_of(const Graph& graph, const Gradients& gradients) {
 void append_slot_update(GraphBuilder& g, const Gradients& gradients, ValueId loss, const Optimizer& optimizer,
                         const Slots& slots, const std::optional<LossScaling>& scaling) {
   PhaseScope backward(g, Phase::kBackward);
-  std::vector<ValueId> sums = sums_over_ranks(g, list_terms(gradients, loss), slots);
+  ValueIds sums = sums_over_ranks(g, list_terms(gradients, loss), slots);
   append_update_of(g, gradients.parameters, sums, optimizer, slots, scaling, {});
 }
 
 void append_slot(GraphBuilder& g, const Gradients& gradients, ValueId loss, const Slots& slots) {
   PhaseScope backward(g, Phase::kBackward);
-  std::vector<ValueId> terms = list_terms(gradients, loss);
+  ValueIds terms = list_terms(gradients, loss);
   if (slots.sums_over_ranks_first) terms = sums_over_ranks(g, std::move(terms), slots);
-  std::vector<ValueId> states = states_of(g, gradients.parameters, loss != kNoValue, kRun);
+  ValueIds states = states_of(g, gradients.parameters, loss != kNoValue, kRun);
   for (size_t i = 0; i < states.size(); ++i) g.graph().add_update(states[i], terms[i]);
 }
 
 std::map<std::string, std::string> states_of_odd_runs(const SlotTerms& terms) {
   Graph graph("states");
   GraphBuilder g(graph);
-  std::vector<ValueId> parameters = take_parameters(graph, terms);
-  std::vector<ValueId> even = states_of(g, parameters, terms.has_loss, kRun);
-  std::vector<ValueId> odd = states_of(g, parameters, terms.has_loss, 0);
+  ValueIds parameters = take_parameters(graph, terms);
+  ValueIds even = states_of(g, parameters, terms.has_loss, kRun);
+  ValueIds odd = states_of(g, parameters, terms.has_loss, 0);
   std::map<std::string, std::string> names;
   for (size_t i = 0; i < even.size(); ++i) names[graph.argument_of(even[i])->name] = graph.argument_of(odd[i])->name;
   return names;
@@ -158,9 +157,9 @@ Graph slot_update_graph(const SlotTerms& terms, const Optimizer& optimizer, cons
   Graph graph("update");
   GraphBuilder g(graph);
   PhaseScope update(g, Phase::kUpdate);
-  std::vector<ValueId> parameters = take_parameters(graph, terms);
+  ValueIds parameters = take_parameters(graph, terms);
   int levels = others.axis.size > 1 ? 0 : slots.levels();
-  std::vector<ValueId> sums = tree_sums(g, parameters, terms.has_loss, levels);
+  ValueIds sums = tree_sums(g, parameters, terms.has_loss, levels);
   if (!slots.sums_over_ranks_first) sums = sums_over_ranks(g, std::move(sums), slots);
   append_update_of(g, parameters, sums, optimizer, slots, scaling, others);
   return graph;

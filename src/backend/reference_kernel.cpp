@@ -37,7 +37,7 @@ class ReferenceKernel : public Kernel {
   }
 
   Node node_;
-  std::vector<ValueType> input_types_, output_types_;
+  ValueTypes input_types_, output_types_;
 };
 
 }  // namespace

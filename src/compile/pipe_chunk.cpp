@@ -140,7 +140,7 @@ StandIn ChunkCompiler::residual(std::string name, ValueType type) const {
 
 void ChunkCompiler::append_backward(Graph& graph, int64_t number, bool is_last) const {
   GraphBuilder g(graph);
-  std::vector<ValueId> wrt;
+  ValueIds wrt;
   for (const Argument& argument : graph.arguments())
     if (argument.kind == Argument::Kind::kParameter) wrt.push_back(argument.value);
   Gradients gradients{wrt, {}};

@@ -32,12 +32,12 @@ std::vector<bool> find_activations(const Graph& graph) {
 
 // What nodes behind `last` read of those up to it, in the order in which it is made: the same for the stage that gives
 // it and the one that takes it.
-std::vector<ValueId> find_crossing(const Graph& graph, int last) {
+ValueIds find_crossing(const Graph& graph, int last) {
   std::vector<bool> is_activation = find_activations(graph), crosses(is_activation.size(), false);
   for (size_t n = size_t(last) + 1; n < graph.nodes().size(); ++n)
     for (ValueId input : graph.nodes()[n].inputs)
       if (is_activation[size_t(input)] && graph.producer(input) <= last) crosses[size_t(input)] = true;
-  std::vector<ValueId> values;
+  ValueIds values;
   for (size_t n = 0; n <= size_t(last); ++n)
     for (ValueId output : graph.nodes()[n].outputs)
       if (crosses[size_t(output)]) values.push_back(output);
@@ -50,7 +50,7 @@ std::optional<Graph> joined_at_end(const Graph& forward, int64_t block) {
   ValueId end = forward.find_result(block_result(block));
   TOKAMAK_CHECK(end != kNoValue, "no block {}", block);
   int last = forward.producer(end);
-  std::vector<ValueId> values = find_crossing(forward, last);
+  ValueIds values = find_crossing(forward, last);
   if (values == std::vector{end}) return {};
   ValueId joined = kNoValue;
   std::map<ValueId, ValueId> made;  // what crosses, as it was before it was joined: ends of earlier blocks stay there

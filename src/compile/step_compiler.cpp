@@ -49,7 +49,7 @@ Gradients append_gradients(GraphBuilder& g, bool scaled) {
 // A parameter with two uses stands twice in them.
 Gradients append_slot_gradients(GraphBuilder& g, bool scaled) {
   Gradients gradients;
-  std::vector<ValueId> parameters;
+  ValueIds parameters;
   for (const Argument& argument : g.graph().arguments())
     if (argument.kind == Argument::Kind::kParameter) parameters.push_back(argument.value);
   ValueId loss = g.graph().find_result("loss");

@@ -46,7 +46,7 @@ bool StreamClock::is_done(const State& state, int task) const {
 bool StreamClock::is_ready(const State& state, size_t stream) const {
   const Stream& at = state.streams[stream];
   if (at.running || at.at == queues_[stream].size()) return false;
-  const std::vector<int>& after = next(state, stream).after;
+  const ShortList<int, 4>& after = next(state, stream).after;
   return std::all_of(after.begin(), after.end(), [&](int task) { return is_done(state, task); });
 }
 

@@ -3,6 +3,8 @@
 // Tests: tests/cost/stream_clock_test.cpp.
 #pragma once
 
+#include "base/short_list.h"
+
 #include <cstddef>
 #include <vector>
 
@@ -15,9 +17,9 @@ struct Span {
 
 struct Task {
   int stream = 0;
-  double seconds = 0;        // alone on the resource of its stream
-  double taken_share = 0;    // of other resources' work while it runs
-  std::vector<int> after{};  // tasks that must be done before, of those that were added before it
+  double seconds = 0;         // alone on the resource of its stream
+  double taken_share = 0;     // of other resources' work while it runs
+  ShortList<int, 4> after{};  // tasks that must be done before, of those that were added before it
 };
 
 /// A task begins when its stream is free and what it waits for is done. Tasks that run at the same time on streams of

@@ -44,11 +44,18 @@ std::string to_string(const Attr& attr) {
 const Attrs::Items Attrs::kNone;
 
 Attrs::Attrs(std::initializer_list<std::pair<std::string, Attr>> list) {
+  items_ = std::make_shared<Items>();
+  items_->reserve(list.size());
   for (const auto& [name, value] : list) set(name, value);
 }
 
 void Attrs::set(std::string_view name, Attr value) {
-  if (items_.use_count() != 1) items_ = std::make_shared<Items>(items());
+  if (items_.use_count() != 1) {
+    auto own = std::make_shared<Items>();
+    own->reserve(items().size() + 1);
+    own->assign(begin(), end());
+    items_ = std::move(own);
+  }
   auto at = std::lower_bound(items_->begin(), items_->end(), name,
                              [](const auto& item, std::string_view key) { return item.first < key; });
   if (at != items_->end() && at->first == name)

@@ -46,8 +46,7 @@ ValueId GraphBuilder::state_of(ValueId parameter, std::string_view prefix, Role 
                              std::move(spec));
 }
 
-std::vector<ValueId> GraphBuilder::add(const OpDef& op, std::vector<ValueId> inputs, Attrs attrs,
-                                       std::shared_ptr<const Graph> body) {
+ValueIds GraphBuilder::add(const OpDef& op, ValueIds inputs, Attrs attrs, std::shared_ptr<const Graph> body) {
   int count = int(inputs.size());
   if (count < op.min_inputs || (op.max_inputs >= 0 && count > op.max_inputs))
     user_error("[{}] expected {} to {} inputs, got {}", op.name, op.min_inputs, op.max_inputs, count);
@@ -58,7 +57,7 @@ std::vector<ValueId> GraphBuilder::add(const OpDef& op, std::vector<ValueId> inp
   node.body = std::move(body);
   for (ValueId input : node.inputs)
     TOKAMAK_CHECK(input >= 0 && input < graph_.num_values(), "[{}] has an operand that does not exist", op.name);
-  std::vector<ValueType> types = naming(node, [&] { return op.infer(spec_of(graph_, node)); });
+  ValueTypes types = naming(node, [&] { return op.infer(spec_of(graph_, node)); });
   return graph_.add_node(std::move(node), types).outputs;
 }
 
@@ -68,8 +67,8 @@ void GraphBuilder::append_like(const Node& node) {
   like_.recompute = node.recompute;
 }
 
-ValueId GraphBuilder::add1(const OpDef& op, std::vector<ValueId> inputs, Attrs attrs) {
-  std::vector<ValueId> outputs = add(op, std::move(inputs), std::move(attrs));
+ValueId GraphBuilder::add1(const OpDef& op, ValueIds inputs, Attrs attrs) {
+  ValueIds outputs = add(op, std::move(inputs), std::move(attrs));
   TOKAMAK_CHECK(outputs.size() == 1, "[{}] has {} outputs where one is expected", op.name, outputs.size());
   return outputs[0];
 }

@@ -25,10 +25,9 @@ class GraphBuilder {
   ValueId state_of(ValueId parameter, std::string_view prefix, Role role, ValueType type, Shape global);
 
   /// Appends a node and returns its outputs.
-  std::vector<ValueId> add(const OpDef& op, std::vector<ValueId> inputs, Attrs attrs = {},
-                           std::shared_ptr<const Graph> body = nullptr);
+  ValueIds add(const OpDef& op, ValueIds inputs, Attrs attrs = {}, std::shared_ptr<const Graph> body = nullptr);
   /// The same for an op with one output.
-  ValueId add1(const OpDef& op, std::vector<ValueId> inputs, Attrs attrs = {});
+  ValueId add1(const OpDef& op, ValueIds inputs, Attrs attrs = {});
 
   /// Nodes appended from now on belong to this phase.
   void set_phase(Phase phase) { like_.phase = phase; }

@@ -56,7 +56,7 @@ void Graph::take_arguments(const Graph& from) {
   for (size_t i = 0; i < all.size(); ++i) (*arguments_)[i].value = ValueId(i);
 }
 
-const Node& Graph::add_node(Node node, const std::vector<ValueType>& output_types) {
+const Node& Graph::add_node(Node node, const ValueTypes& output_types) {
   node.outputs.clear();
   for (const ValueType& type : output_types) {
     node.outputs.push_back(ValueId(types_.size()));

@@ -4,6 +4,7 @@
 
 #include "graph/argument_spec.h"
 #include "graph/attrs.h"
+#include "graph/value_ids.h"
 
 #include <memory>
 #include <span>
@@ -14,16 +15,14 @@ namespace tokamak {
 
 struct OpDef;
 class Graph;
-using ValueId = int32_t;
-inline constexpr ValueId kNoValue = -1;
 
 /// The part of a training step that a node belongs to.
 enum class Phase : uint8_t { kForward, kBackward, kUpdate };
 
 struct Node {
   const OpDef* op = nullptr;
-  std::vector<ValueId> inputs;
-  std::vector<ValueId> outputs;
+  ValueIds inputs;
+  ValueIds outputs;
   Attrs attrs;                        // what it computes, and in which numerics
   std::shared_ptr<const Graph> body;  // of a group: what it computes, argument i being input i; else null
   Phase phase = Phase::kForward;
@@ -66,6 +65,7 @@ class Graph {
   const std::vector<Result>& results() const { return results_; }
   const std::vector<Update>& updates() const { return updates_; }
   int num_values() const { return int(types_.size()); }
+  std::span<const ValueType> types() const { return types_; }  // by value
   const ValueType& type(ValueId value) const { return types_[size_t(value)]; }
   const Shape& shape(ValueId value) const { return type(value).shape; }
   DType dtype(ValueId value) const { return type(value).dtype; }
@@ -82,7 +82,7 @@ class Graph {
   /// Of a graph without anything yet: all arguments of another one, with values of the same order.
   void take_arguments(const Graph& from);
   /// Appends a node whose output types are given (builders get them from the op's infer).
-  const Node& add_node(Node node, const std::vector<ValueType>& output_types);
+  const Node& add_node(Node node, const ValueTypes& output_types);
   /// Makes room for as many values and nodes as another one has.
   void reserve_as(const Graph& other);
   void add_result(std::string name, ValueId value) { results_.push_back({std::move(name), value}); }

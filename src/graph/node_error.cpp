@@ -5,7 +5,7 @@
 namespace tokamak {
 
 std::string describe(const Node& node) {
-  auto list = [](const std::vector<ValueId>& values) {
+  auto list = [](const ValueIds& values) {
     std::string text;
     for (ValueId value : values) text += fmt::format("{}%{}", text.empty() ? "" : ", ", value);
     return text;

@@ -11,10 +11,7 @@ Cost default_cost(const NodeSpec& spec, std::span<const ValueType> outputs, doub
 }
 
 NodeSpec spec_of(const Graph& graph, const Node& node) {
-  NodeSpec spec{*node.op, {}, node.attrs, node.body.get()};
-  spec.inputs.reserve(node.inputs.size());
-  for (ValueId input : node.inputs) spec.inputs.push_back(graph.type(input));
-  return spec;
+  return {*node.op, OperandTypes(graph, node.inputs), node.attrs, node.body.get()};
 }
 
 std::map<std::string, std::vector<const OpDef*>> effects_of(const Graph& graph) {
@@ -25,7 +22,7 @@ std::map<std::string, std::vector<const OpDef*>> effects_of(const Graph& graph) 
 }
 
 Cost node_cost(const Graph& graph, const Node& node) {
-  std::vector<ValueType> outputs;
+  ValueTypes outputs;
   for (ValueId output : node.outputs) outputs.push_back(graph.type(output));
   NodeSpec spec = spec_of(graph, node);
   return node.op->cost ? node.op->cost(spec, outputs) : default_cost(spec, outputs);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "graph/graph.h"
+#include "graph/operand_types.h"
 #include "graph/sharding_rule.h"
 
 #include <map>
@@ -25,7 +26,7 @@ struct TileOperand {
 /// What a shape rule or a cost rule sees of a node.
 struct NodeSpec {
   const OpDef& op;
-  std::vector<ValueType> inputs;
+  OperandTypes inputs;
   const Attrs& attrs;
   const Graph* body = nullptr;
 };
@@ -56,15 +57,15 @@ struct OpDef {
   std::span<const AttrDef> attrs = {};
 
   /// Output types; throws UserError "[name] expected ..., got ...".
-  std::vector<ValueType> (*infer)(const NodeSpec&) = nullptr;
+  ValueTypes (*infer)(const NodeSpec&) = nullptr;
   /// Appends nodes that compute, for each input, the gradient of the loss (kNoValue: none), given those of the outputs
   /// (kNoValue: zero). Null: not differentiable, which `no_gradient` must then say why.
-  std::vector<ValueId> (*gradient)(GraphBuilder&, const Node&, std::span<const ValueId> output_grads) = nullptr;
+  ValueIds (*gradient)(GraphBuilder&, const Node&, std::span<const ValueId> output_grads) = nullptr;
   std::string_view no_gradient = {};
   /// Slow, obvious, in double precision: the truth for backends, passes and gradients.
   void (*reference)(const Node&, std::span<const HostTensor* const> inputs, std::span<HostTensor> outputs) = nullptr;
   /// The same outputs from simpler ops, appended to the builder. Null for primitives.
-  std::vector<ValueId> (*decompose)(GraphBuilder&, const Node&, std::span<const ValueId> inputs) = nullptr;
+  ValueIds (*decompose)(GraphBuilder&, const Node&, std::span<const ValueId> inputs) = nullptr;
   /// FLOPs and bytes. Null: one FLOP per output element, every operand once.
   Cost (*cost)(const NodeSpec&, std::span<const ValueType> outputs) = nullptr;
 

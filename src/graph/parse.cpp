@@ -96,11 +96,11 @@ class Parser {
     std::string name = word();
     const OpDef* op = lookup_(name);
     if (!op) fail("the name of an op", name);
-    std::vector<ValueId> inputs = operands(numbers);
+    ValueIds inputs = operands(numbers);
     Attrs attrs = accept("{") ? attributes() : Attrs{};
     builder.append_like(marks());
     expect(":");
-    std::vector<ValueType> types{type()};
+    ValueTypes types{type()};
     while (accept(",")) types.push_back(type());
     std::shared_ptr<const Graph> body;
     if (accept("{")) {
@@ -108,7 +108,7 @@ class Parser {
       expect("}");
     }
     size_t end = std::exchange(at_, start);  // errors from here on are the node's
-    std::vector<ValueId> values = append(builder, *op, std::move(inputs), std::move(attrs), std::move(body));
+    ValueIds values = append(builder, *op, std::move(inputs), std::move(attrs), std::move(body));
     if (values.size() != outputs.size())
       fail(fmt::format("{} outputs of {}", values.size(), name), std::to_string(outputs.size()));
     if (values.size() != types.size())
@@ -141,8 +141,8 @@ class Parser {
   }
 
   // What the op's shape rule refuses gets its line as well.
-  std::vector<ValueId> append(GraphBuilder& builder, const OpDef& op, std::vector<ValueId> inputs, Attrs attrs,
-                              std::shared_ptr<const Graph> body) const {
+  ValueIds append(GraphBuilder& builder, const OpDef& op, ValueIds inputs, Attrs attrs,
+                  std::shared_ptr<const Graph> body) const {
     try {
       return builder.add(op, std::move(inputs), std::move(attrs), std::move(body));
     } catch (const UserError& error) {
@@ -150,8 +150,8 @@ class Parser {
     }
   }
 
-  std::vector<ValueId> operands(Numbers& numbers) {
-    std::vector<ValueId> inputs;
+  ValueIds operands(Numbers& numbers) {
+    ValueIds inputs;
     expect("(");
     if (accept(")")) return inputs;
     do inputs.push_back(value(numbers));

@@ -36,7 +36,7 @@ Attrs spec_attrs(const Argument& argument, const ValueType& type) {
   return attrs;
 }
 
-std::string join_values(const std::vector<ValueId>& values, const std::vector<int>& number) {
+std::string join_values(const ValueIds& values, const std::vector<int>& number) {
   std::string out;
   for (size_t i = 0; i < values.size(); ++i) out += fmt::format("{}%{}", i ? ", " : "", number[size_t(values[i])]);
   return out;

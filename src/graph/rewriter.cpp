@@ -29,8 +29,8 @@ ValueId Rewriter::map(ValueId old_value) const {
   return value;
 }
 
-std::vector<ValueId> Rewriter::map(const std::vector<ValueId>& old_values) const {
-  std::vector<ValueId> values;
+ValueIds Rewriter::map(const ValueIds& old_values) const {
+  ValueIds values;
   values.reserve(old_values.size());
   for (ValueId value : old_values) values.push_back(map(value));
   return values;
@@ -49,7 +49,7 @@ GraphBuilder& Rewriter::in_phase(Phase phase) {
 
 // What the outputs of an old node are needs no thought where its inputs are what they were.
 void Rewriter::copy(const Node& node) {
-  std::vector<ValueId> inputs = naming(node, [&] { return map(node.inputs); });
+  ValueIds inputs = naming(node, [&] { return map(node.inputs); });
   bool is_old =
       !std::less<>()(&node, from_.nodes().data()) && std::less<>()(&node, from_.nodes().data() + from_.nodes().size());
   for (size_t i = 0; is_old && i < inputs.size(); ++i) is_old = to_.type(inputs[i]) == from_.type(node.inputs[i]);
@@ -72,7 +72,7 @@ void Rewriter::copy(const Node& node) {
 
 void Rewriter::replace(ValueId old_value, ValueId new_value) { map_[size_t(old_value)] = new_value; }
 
-void Rewriter::replace(const std::vector<ValueId>& old_values, const std::vector<ValueId>& new_values) {
+void Rewriter::replace(const ValueIds& old_values, const ValueIds& new_values) {
   TOKAMAK_CHECK(old_values.size() == new_values.size(), "{} values replaced by {}", old_values.size(),
                 new_values.size());
   for (size_t i = 0; i < old_values.size(); ++i) replace(old_values[i], new_values[i]);
@@ -95,18 +95,18 @@ bool change_nodes(Graph& graph, const std::function<bool(Node&)>& change) {
   return changed;
 }
 
-std::vector<ValueId> inline_graph(GraphBuilder& builder, const Graph& body, std::span<const ValueId> inputs) {
+ValueIds inline_graph(GraphBuilder& builder, const Graph& body, std::span<const ValueId> inputs) {
   TOKAMAK_CHECK(inputs.size() == body.arguments().size(), "a body of {} arguments was given {} inputs",
                 body.arguments().size(), inputs.size());
   std::vector<ValueId> map(size_t(body.num_values()), kNoValue);
   for (size_t i = 0; i < inputs.size(); ++i) map[size_t(body.arguments()[i].value)] = inputs[i];
   for (const Node& node : body.nodes()) {
-    std::vector<ValueId> operands;
+    ValueIds operands;
     for (ValueId input : node.inputs) operands.push_back(map[size_t(input)]);
-    std::vector<ValueId> outputs = builder.add(*node.op, std::move(operands), node.attrs, node.body);
+    ValueIds outputs = builder.add(*node.op, std::move(operands), node.attrs, node.body);
     for (size_t i = 0; i < outputs.size(); ++i) map[size_t(node.outputs[i])] = outputs[i];
   }
-  std::vector<ValueId> results;
+  ValueIds results;
   for (const Result& result : body.results()) results.push_back(map[size_t(result.value)]);
   return results;
 }

@@ -23,12 +23,12 @@ class Rewriter {
   const Graph& graph() const { return to_; }
   /// The new value that stands for an old one.
   ValueId map(ValueId old_value) const;
-  std::vector<ValueId> map(const std::vector<ValueId>& old_values) const;
+  ValueIds map(const ValueIds& old_values) const;
   /// Appends the same node with mapped inputs.
   void copy(const Node& node);
   /// From now on `new_value` stands for `old_value`.
   void replace(ValueId old_value, ValueId new_value);
-  void replace(const std::vector<ValueId>& old_values, const std::vector<ValueId>& new_values);
+  void replace(const ValueIds& old_values, const ValueIds& new_values);
   /// Takes over results and updates and gives the new graph away.
   Graph finish();
 
@@ -37,7 +37,7 @@ class Rewriter {
   Graph to_;
   GraphBuilder builder_;
   std::vector<ValueId> map_;
-  std::vector<ValueType> types_;  // of the node that is copied
+  ValueTypes types_;  // of the node that is copied
 };
 
 /// Copies the graph, with nodes changed by `change` (all but their inputs and outputs), which says whether it did so;
@@ -45,6 +45,6 @@ class Rewriter {
 bool change_nodes(Graph& graph, const std::function<bool(Node&)>& change);
 
 /// Appends all nodes of `body` to the builder, its arguments standing for `inputs`; returns what its results became.
-std::vector<ValueId> inline_graph(GraphBuilder& builder, const Graph& body, std::span<const ValueId> inputs);
+ValueIds inline_graph(GraphBuilder& builder, const Graph& body, std::span<const ValueId> inputs);
 
 }  // namespace tokamak

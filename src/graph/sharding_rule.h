@@ -7,8 +7,10 @@
 // may be left out. Tests: tests/ops/sharding_rules_test.cpp, for every op against its reference.
 #pragma once
 
+#include "base/short_list.h"
 #include "graph/mesh.h"
 #include "graph/type.h"
+#include "graph/value_ids.h"
 
 #include <span>
 #include <vector>
@@ -20,7 +22,6 @@ class Graph;
 class GraphBuilder;
 struct Node;
 struct NodeSpec;
-using ValueId = int32_t;
 
 struct Factor {
   /// What an output that lacks the factor is when it is cut: on each rank the same, or to be added up, or the largest
@@ -35,14 +36,16 @@ struct Factor {
   bool numbered = false;  // cut, it must know of what its part is: see Sharding::number
 };
 
-using DimFactors = std::vector<int>;             // indices of factors, the slowest first
+using DimFactors = ShortList<int, 4>;            // indices of factors, the slowest first
 using OperandFactors = std::vector<DimFactors>;  // of each dim
 
+using InputSet = ShortList<int, 4>;
+
 struct ShardingRule {
-  std::vector<Factor> factors;
+  ShortList<Factor, 8> factors;
   std::vector<OperandFactors> inputs, outputs;
   /// Sets of inputs in which, taken together, the op is linear: terms of sums give terms of the sum of the results.
-  std::vector<std::vector<int>> linear;
+  std::vector<InputSet> linear;
   /// The result is the sum of what the op gives for each of its inputs alone: one that is whole must not be with one
   /// that is cut, or it would count once a rank.
   bool sums_inputs = false;
@@ -75,11 +78,11 @@ struct Sharding {
   /// is `mirrored`, of two that are. `part` is the node as if there were only that part; `inputs` are its operands;
   /// `numbered` are the cuts of factors that are, along other axes. Ranks may send each other what they need for it.
   /// Null where no factor is placed.
-  std::vector<ValueId> (*place)(GraphBuilder&, const Node& part, std::span<const ValueId> inputs, const PlacedCut& cut,
-                                std::span<const PlacedCut> numbered) = nullptr;
+  ValueIds (*place)(GraphBuilder&, const Node& part, std::span<const ValueId> inputs, const PlacedCut& cut,
+                    std::span<const PlacedCut> numbered) = nullptr;
   /// The same where only `numbered` factors are cut, of which any may be, each along any axes and in any blocks.
-  std::vector<ValueId> (*number)(GraphBuilder&, const Node& part, std::span<const ValueId> inputs,
-                                 std::span<const PlacedCut> cuts) = nullptr;
+  ValueIds (*number)(GraphBuilder&, const Node& part, std::span<const ValueId> inputs,
+                     std::span<const PlacedCut> cuts) = nullptr;
 };
 
 /// One axis's cut of a dim, as in Cut (graph/argument_spec.h), in terms of a factor of the dim.

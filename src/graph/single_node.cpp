@@ -13,7 +13,7 @@ Graph single_node(const Graph& graph, const Node& node) {
   for (size_t i = 0; i < node.inputs.size(); ++i)
     copy.inputs.push_back(
         single.add_argument(Argument::Kind::kInput, "a" + std::to_string(i), graph.type(node.inputs[i])));
-  std::vector<ValueType> types;
+  ValueTypes types;
   for (ValueId output : node.outputs) types.push_back(graph.type(output));
   const Node& added = single.add_node(std::move(copy), types);
   for (size_t i = 0; i < types.size(); ++i) single.add_result("r" + std::to_string(i), added.outputs[i]);

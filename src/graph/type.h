@@ -1,6 +1,7 @@
 // What is known of a value before it exists: its element type and its static shape.
 #pragma once
 
+#include "base/short_list.h"
 #include "graph/shape.h"
 
 #include <cstdint>
@@ -18,6 +19,7 @@ struct ValueType {
   Shape shape;
   bool operator==(const ValueType&) const = default;
 };
+using ValueTypes = ShortList<ValueType, 2>;
 
 int64_t dtype_bytes(DType dtype);
 bool is_float(DType dtype);

@@ -40,7 +40,7 @@ void verify_node(const Graph& graph, const Node& node, std::vector<bool>& define
                 node.op->name);
   verify_attrs(node);
   if (node.body) verify_body(graph, node);
-  std::vector<ValueType> types = node.op->infer(spec_of(graph, node));
+  ValueTypes types = node.op->infer(spec_of(graph, node));
   TOKAMAK_CHECK(types.size() == node.outputs.size(), "[{}] infers {} outputs, the node has {}", node.op->name,
                 types.size(), node.outputs.size());
   for (size_t i = 0; i < types.size(); ++i) {

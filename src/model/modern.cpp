@@ -80,8 +80,8 @@ class ModernBuilder : public TransformerBuilder {
   }
 
   ValueId tokens_ = kNoValue, positions_ = kNoValue;
-  ValueId x0_ = kNoValue;         // the embeddings, as the first block takes them
-  std::vector<ValueId> outputs_;  // of the blocks so far
+  ValueId x0_ = kNoValue;  // the embeddings, as the first block takes them
+  ValueIds outputs_;       // of the blocks so far
 };
 
 Softcap softcap_of(const ModelConfig& model) { return {model.softcap, model.softcap_shift, model.softcap_width}; }

@@ -46,7 +46,7 @@ void require_tensor(const NodeSpec& spec, size_t first) {
     user_error("[{}] expected a float gradient, got {}", spec.op.name, to_string(spec.inputs[first + 1]));
 }
 
-std::vector<ValueType> infer(const NodeSpec& spec) {
+ValueTypes infer(const NodeSpec& spec) {
   require_tensor(spec, 0);
   return {spec.inputs[0], spec.inputs[2], spec.inputs[3]};
 }
@@ -89,7 +89,7 @@ void reference(const Node& node, std::span<const HostTensor* const> in, std::spa
   update(scalars(node.attrs, *in[4], *in[5], *in[6]), in.data(), out.data());
 }
 
-std::vector<ValueId> decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
+ValueIds decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
   double beta1 = node.attrs.get_double("beta1"), beta2 = node.attrs.get_double("beta2");
   ValueId one = constant(g, 1), lr = in[4], step = in[6];
   ValueId grad = mul(g, in[1], in[5]);
@@ -110,11 +110,11 @@ std::vector<ValueId> decompose(GraphBuilder& g, const Node& node, std::span<cons
 
 Cost cost(const NodeSpec& spec, std::span<const ValueType> outputs) { return default_cost(spec, outputs, 14); }
 
-std::vector<ValueType> infer_multi(const NodeSpec& spec) {
+ValueTypes infer_multi(const NodeSpec& spec) {
   size_t tensors = spec.attrs.get_ints("decayed").size();
   if (spec.inputs.size() != 3 + 4 * tensors)
     user_error("[multi_adamw] expected {} inputs for {} tensors, got {}", 3 + 4 * tensors, tensors, spec.inputs.size());
-  std::vector<ValueType> types;
+  ValueTypes types;
   for (size_t i = 3; i < spec.inputs.size(); i += 4) {
     require_tensor(spec, i);
     if (spec.inputs[i + 2].dtype != spec.inputs[5].dtype)
@@ -130,8 +130,8 @@ void multi_reference(const Node& node, std::span<const HostTensor* const> in, st
     update(scalars(adamw_attrs(node, t), *in[0], *in[1], *in[2]), &in[3 + 4 * t], &out[3 * t]);
 }
 
-std::vector<ValueId> multi_decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
-  std::vector<ValueId> outputs;
+ValueIds multi_decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
+  ValueIds outputs;
   for (size_t t = 0; t < node.attrs.get_ints("decayed").size(); ++t) {
     const ValueId* tensor = &in[3 + 4 * t];
     auto updated =

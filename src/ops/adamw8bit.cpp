@@ -22,7 +22,7 @@ namespace {
 constexpr int64_t kMostInBlock = 256;
 constexpr AttrDef kAttrs[] = {{"beta1"}, {"beta2"}, {"decay"}, {"eps"}};
 
-std::vector<ValueType> infer(const NodeSpec& spec) {
+ValueTypes infer(const NodeSpec& spec) {
   const ValueType &param = spec.inputs[0], &grad = spec.inputs[1];
   if (param.dtype != DType::kF32 || param.shape.empty())
     user_error("[adamw8bit] expected param in f32 with at least one dim, got {}", to_string(param));

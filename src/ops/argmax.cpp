@@ -21,7 +21,7 @@ constexpr AttrDef kAttrs[] = {{"classes"}};
 
 constexpr int64_t kMostClasses = 1 << 24;  // f32 has every whole number up to it
 
-std::vector<ValueType> infer(const NodeSpec& spec) {
+ValueTypes infer(const NodeSpec& spec) {
   const ValueType& logits = spec.inputs[0];
   if (logits.shape.size() != 2 || !is_float(logits.dtype))
     user_error("[argmax] expected logits (R, V), got {}", to_string(logits));
@@ -42,7 +42,7 @@ void reference(const Node& node, std::span<const HostTensor* const> in, std::spa
 }
 
 // The first of equal ones is that with most columns from it to the end.
-std::vector<ValueId> decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
+ValueIds decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
   int64_t rows = g.shape(in[0])[0], cols = g.shape(in[0])[1], classes = node.attrs.get_int("classes");
   ValueId column = iota(g, {1, cols}, 1), all = constant(g, double(classes)), logits = in[0];
   if (classes < cols)

@@ -90,7 +90,7 @@ double score(const Packed& x, double scale, int64_t b, int64_t h, int64_t i, int
   return sum * scale;
 }
 
-std::vector<ValueType> infer(const NodeSpec& spec) {
+ValueTypes infer(const NodeSpec& spec) {
   Dims d = attention_dims(spec);
   check_optional_operands(spec, d);
   return {{spec.inputs[0].dtype, {d.B, d.T, d.C}}, {DType::kF32, {d.B, d.H, d.T}}};
@@ -121,18 +121,18 @@ void reference(const Node& node, Tensors in, std::span<HostTensor> out) {
       }
 }
 
-std::vector<ValueId> gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
+ValueIds gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
   TOKAMAK_CHECK(dy[1] == kNoValue, "attention has no gradient for its second output");
-  std::vector<ValueId> inputs{node.inputs[0], node.outputs[0], node.outputs[1], dy[0]};
+  ValueIds inputs{node.inputs[0], node.outputs[0], node.outputs[1], dy[0]};
   inputs.insert(inputs.end(), node.inputs.begin() + 1, node.inputs.end());  // rng, documents
-  std::vector<ValueId> grads{g.add1(op::attention_grad, std::move(inputs), node.attrs)};
+  ValueIds grads{g.add1(op::attention_grad, std::move(inputs), node.attrs)};
   grads.resize(node.inputs.size(), kNoValue);
   return grads;
 }
 
 // q, k and v as (B, H, T, D).
-std::vector<ValueId> split_heads(GraphBuilder& g, ValueId qkv, const Dims& d) {
-  std::vector<ValueId> parts;
+ValueIds split_heads(GraphBuilder& g, ValueId qkv, const Dims& d) {
+  ValueIds parts;
   for (int64_t i = 0; i < 3; ++i) {
     ValueId part = slice(g, qkv, 2, i * d.C, d.C);
     parts.push_back(transpose(g, reshape(g, part, {d.B, d.T, d.H, d.D}), {0, 2, 1, 3}));
@@ -143,7 +143,7 @@ std::vector<ValueId> split_heads(GraphBuilder& g, ValueId qkv, const Dims& d) {
 // Scores (B, H, T, T) of pairs in two documents become minus infinity: of keys before the query's document and, unless
 // the causal mask has those, the other way round. Every head has the starts, so that the mask is made inside softmax.
 ValueId hide_other_documents(GraphBuilder& g, ValueId scores, ValueId documents, const Dims& d, bool causal) {
-  std::vector<ValueId> heads(size_t(d.H), reshape(g, documents, {d.B, 1, d.T, 1}));
+  ValueIds heads(size_t(d.H), reshape(g, documents, {d.B, 1, d.T, 1}));
   ValueId starts = d.H == 1 ? heads[0] : concat(g, heads, 1);    // (B, H, T, 1)
   ValueId before = less(g, iota(g, {1, 1, 1, d.T}, 3), starts);  // (B, H, T, T)
   ValueId hidden = constant(g, -std::numeric_limits<double>::infinity());
@@ -151,7 +151,7 @@ ValueId hide_other_documents(GraphBuilder& g, ValueId scores, ValueId documents,
   return causal ? scores : select(g, transpose(g, before, {0, 1, 3, 2}), hidden, scores);
 }
 
-std::vector<ValueId> decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
+ValueIds decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
   Dims d = attention_dims({*node.op, {g.type(in[0])}, node.attrs});
   auto qkv = split_heads(g, in[0], d);
   ValueId s = mul(g, matmul(g, qkv[0], qkv[1], false, true), constant(g, node.attrs.get_double("scale")));
@@ -207,10 +207,9 @@ ShardingRule sharding(const NodeSpec& spec, std::span<const ValueType>) {
   o.rule.outputs = {o.out, o.lse};
   return o.rule;
 }
-std::vector<ValueId> number(GraphBuilder& g, const Node& part, std::span<const ValueId> in,
-                            std::span<const PlacedCut> cuts) {
+ValueIds number(GraphBuilder& g, const Node& part, std::span<const ValueId> in, std::span<const PlacedCut> cuts) {
   auto rng = size_t(attention_operands(*part.op, part.attrs, in.size()).rng);
-  std::vector<ValueId> inputs(in.begin(), in.end());
+  ValueIds inputs(in.begin(), in.end());
   Attrs attrs = part.attrs;
   inputs[rng] = place_share(g, attrs, in[rng], {g.shape(in[0])[0], attrs.get_int("heads")}, cuts);
   return g.add(*part.op, std::move(inputs), std::move(attrs));
@@ -255,7 +254,7 @@ Cost grad_cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
 // The sums are the gradient of a bias on qkv. Where out and lse are attention's, those of dk are zero but for rounding,
 // as a bias on k adds the same to all scores of a query; and those of dv are dout's, without dropout. A kernel may make
 // use of that.
-std::vector<ValueType> infer_grad(const NodeSpec& spec) {
+ValueTypes infer_grad(const NodeSpec& spec) {
   Dims d = attention_dims(spec);
   if (spec.inputs[1].shape != Shape{d.B, d.T, d.C} || spec.inputs[3].shape != spec.inputs[1].shape)
     user_error("[attention_grad] expected out and dout (B, T, C), got {} and {}", to_string(spec.inputs[1]),
@@ -366,7 +365,7 @@ AttentionOperands attention_operands(const OpDef& op, const Attrs& attrs, size_t
 }
 
 ValueId attention(GraphBuilder& g, ValueId qkv, const AttentionOptions& o, ValueId rng, ValueId documents) {
-  std::vector<ValueId> inputs{qkv};
+  ValueIds inputs{qkv};
   if (o.dropout > 0) inputs.push_back(rng);
   if (documents != kNoValue) inputs.push_back(documents);
   Attrs attrs{{"causal", o.causal},

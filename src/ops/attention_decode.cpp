@@ -19,7 +19,7 @@ namespace {
 constexpr AttrDef kAttrs[] = {{"head_width"}, {"scale"}, {"tf32", false}, {"window", false}};
 
 // attention_decode(qkv (B, t, 3C), cache (B, Tmax, 2C), position i32 (B)) -> out (B, t, C), cache
-std::vector<ValueType> infer(const NodeSpec& spec) {
+ValueTypes infer(const NodeSpec& spec) {
   AttentionDims d = attention_decode_dims(spec);
   const Shape& cache = spec.inputs[1].shape;
   if (cache.size() != 3 || cache[0] != d.B || cache[2] != 2 * d.C || cache[1] < d.T)

@@ -52,7 +52,7 @@ void check_operands(const NodeSpec& spec) {
                to_string(weight), to_string(turned), to_string(spec.inputs[9]), to_string(spec.inputs[10]));
 }
 
-std::vector<ValueType> infer(const NodeSpec& spec) {
+ValueTypes infer(const NodeSpec& spec) {
   const ValueType &x = spec.inputs[0], &weight = spec.inputs[1], &targets = spec.inputs[2], &dloss = spec.inputs[3];
   bool matrices = x.shape.size() == 2 && weight.shape.size() == 2 && x.shape[1] == weight.shape[1];
   if (!matrices || !is_float(x.dtype) || weight.dtype != x.dtype)
@@ -66,7 +66,7 @@ std::vector<ValueType> infer(const NodeSpec& spec) {
   if (classes < 1 || classes > vocab) user_error("[classifier] expected 1 to {} classes, got {}", vocab, classes);
   if (chunk < 1 || chunk > rows) user_error("[classifier] expected chunks of 1 to {} rows, got {}", rows, chunk);
   check_operands(spec);
-  std::vector<ValueType> outputs{dloss, x, {DType::kF32, weight.shape}, {x.dtype, {chunk, vocab}}};
+  ValueTypes outputs{dloss, x, {DType::kF32, weight.shape}, {x.dtype, {chunk, vocab}}};
   if (has_narrow_gradient(spec.inputs.size())) outputs.push_back({DType::kF8E5M2, {chunk, vocab}});
   return outputs;
 }
@@ -141,14 +141,14 @@ ValueId scaled_product(GraphBuilder& g, ValueId a, ValueId b, ValueId a_scale, V
   return g.add1(op::matmul, {a, b, a_scale, b_scale}, attrs);
 }
 
-std::vector<ValueId> decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
+ValueIds decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
   ValueId x = in[0], weight = in[1], targets = in[2], dloss = in[3];
   Attrs classes{{"classes", node.attrs.get_int("classes")}};
   set_softcap(classes, softcap_of(node.attrs));
   DType type = g.type(x).dtype;
   ValueId logits =
       in.size() > 4 ? scaled_product(g, in[4], in[5], in[6], in[7], type) : matmul(g, x, weight, false, true);
-  std::vector<ValueId> forward = g.add(op::cross_entropy, {logits, targets}, classes);
+  ValueIds forward = g.add(op::cross_entropy, {logits, targets}, classes);
   ValueId dlogits = g.add1(op::cross_entropy_grad, {logits, targets, forward[1], dloss}, classes);
   int64_t chunk = node.attrs.get_int("chunk");
   if (!has_narrow_gradient(in.size()))

@@ -55,7 +55,7 @@ void check_axis(const NodeSpec& spec) {
     user_error("[{}] expected a power of two of ranks for an ordered sum, got {}", spec.op.name, size_of(spec.attrs));
 }
 
-std::vector<ValueType> infer_reduce(const NodeSpec& spec) {
+ValueTypes infer_reduce(const NodeSpec& spec) {
   check_axis(spec);
   Reduction reduction = parse_reduction(spec.attrs.get_string("reduction"));
   if (is_ordered(spec.attrs) && reduction != Reduction::kSum)
@@ -63,20 +63,20 @@ std::vector<ValueType> infer_reduce(const NodeSpec& spec) {
   return spec.inputs;
 }
 // Every input with its dim made of `times` as many and cut into `into` parts.
-std::vector<ValueType> infer_dims(const NodeSpec& spec, int64_t times, int64_t into) {
+ValueTypes infer_dims(const NodeSpec& spec, int64_t times, int64_t into) {
   check_axis(spec);
   for (const char* name : {"dims", "blocks"})
     if (spec.attrs.find(name) && spec.attrs.get_ints(name).size() != spec.inputs.size())
       user_error("[{}] expected {} for each of {} tensors, got {}", spec.op.name, name, spec.inputs.size(),
                  spec.attrs.get_ints(name).size());
   std::vector<CutDim> at = cut_dims(spec.attrs);
-  std::vector<ValueType> types = spec.inputs;
+  ValueTypes types = spec.inputs;
   for (size_t i = 0; i < types.size(); ++i) scale_dim(spec, types[i].shape, at[i], times, into, i);
   return types;
 }
-std::vector<ValueType> infer_scatter(const NodeSpec& spec) { return infer_dims(spec, 1, size_of(spec.attrs)); }
-std::vector<ValueType> infer_gather(const NodeSpec& spec) { return infer_dims(spec, size_of(spec.attrs), 1); }
-std::vector<ValueType> infer_all_to_all(const NodeSpec& spec) {
+ValueTypes infer_scatter(const NodeSpec& spec) { return infer_dims(spec, 1, size_of(spec.attrs)); }
+ValueTypes infer_gather(const NodeSpec& spec) { return infer_dims(spec, size_of(spec.attrs), 1); }
+ValueTypes infer_all_to_all(const NodeSpec& spec) {
   check_axis(spec);
   ValueType type = spec.inputs[0];
   CutDim from = from_dim(spec.attrs), to = cut_dim(spec.attrs);
@@ -85,7 +85,7 @@ std::vector<ValueType> infer_all_to_all(const NodeSpec& spec) {
   scale_dim(spec, type.shape, to, 1, size_of(spec.attrs));
   return {type};
 }
-std::vector<ValueType> infer_part(const NodeSpec& spec) {
+ValueTypes infer_part(const NodeSpec& spec) {
   if (!spec.inputs[1].shape.empty())
     user_error("[part] expected the coordinate to be one number, got {}", to_string(spec.inputs[1]));
   ValueType type = spec.inputs[0];
@@ -173,7 +173,7 @@ Cost gather_cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
   return link_cost(spec, total_bytes(outputs), 1);
 }
 Cost scatter_cost(const NodeSpec& spec, std::span<const ValueType>) {
-  return link_cost(spec, total_bytes(spec.inputs), 1);
+  return link_cost(spec, total_bytes(ValueTypes(spec.inputs)), 1);
 }
 Cost part_cost(const NodeSpec&, std::span<const ValueType> outputs) { return {0, 2 * double(num_bytes(outputs[0]))}; }
 
@@ -235,7 +235,7 @@ ValueId mirror_parts(GraphBuilder& g, ValueId x, CutDim at, int64_t parts) {
   DimParts p = parts_of(whole, at, parts);
   TOKAMAK_CHECK(at.blocks % 2 == 0, "{} blocks have no pairs", at.blocks);
   ValueId pairs = reshape(g, x, {p.outer / 2, 2 * parts, p.inner});
-  std::vector<ValueId> order{slice(g, pairs, 1, 0, parts)};
+  ValueIds order{slice(g, pairs, 1, 0, parts)};
   for (int64_t part = 2 * parts; part-- > parts;) order.push_back(slice(g, pairs, 1, part, 1));
   return reshape(g, concat(g, std::move(order), 1), whole);
 }

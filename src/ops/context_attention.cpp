@@ -30,13 +30,13 @@ void check_inputs(const NodeSpec& spec, const AttentionDims& d) {
   check_optional_operands(spec, d);
 }
 
-std::vector<ValueType> infer(const NodeSpec& spec) {
+ValueTypes infer(const NodeSpec& spec) {
   AttentionDims d = attention_dims(spec);
   check_inputs(spec, d);
   return {{spec.inputs[kQkv].dtype, {d.B, d.T, d.C}}, {DType::kF32, {d.B, d.H, d.T}}};
 }
 
-std::vector<ValueType> infer_grad(const NodeSpec& spec) {
+ValueTypes infer_grad(const NodeSpec& spec) {
   AttentionDims d = attention_dims(spec);
   check_inputs(spec, d);
   const ValueType &out = spec.inputs[kOut], &dout = spec.inputs[kDout];
@@ -133,7 +133,7 @@ struct Whole {
     if (at.documents >= 0) inputs.push_back(spread(*in[size_t(at.documents)], 1, zigzag));
   }
 
-  std::vector<HostTensor> run(const std::vector<ValueType>& types) const {
+  std::vector<HostTensor> run(const ValueTypes& types) const {
     std::vector<const HostTensor*> pointers;
     for (const HostTensor& input : inputs) pointers.push_back(&input);
     std::vector<HostTensor> outputs;
@@ -163,15 +163,15 @@ void grad_reference(const Node& node, Tensors in, std::span<HostTensor> out) {
 }
 
 // The node that computes a part: `in` are attention's operands, of which the first gives the two that are new.
-std::vector<ValueId> place_on_context(GraphBuilder& g, const OpDef& op, const Node& part, std::span<const ValueId> in,
-                                      const PlacedCut& cut, std::span<const PlacedCut> numbered) {
+ValueIds place_on_context(GraphBuilder& g, const OpDef& op, const Node& part, std::span<const ValueId> in,
+                          const PlacedCut& cut, std::span<const PlacedCut> numbered) {
   AttentionOperands at = attention_operands(*part.op, part.attrs, in.size());
   Attrs attrs;
   for (const char* name : {"dropout", "heads", "scale", kRandomStream}) attrs.set(name, *part.attrs.find(name));
   if (int64_t window = attention_window(part.attrs); window > 0) attrs.set("window", window);
   Shape qkv = g.shape(in[0]);
   ValueId keys = slice(g, in[0], 2, qkv[2] / 3, qkv[2] / 3 * 2);
-  std::vector<ValueId> inputs{in[0], all_gather(g, keys, cut.axis, {0}), cut.coordinate};
+  ValueIds inputs{in[0], all_gather(g, keys, cut.axis, {0}), cut.coordinate};
   inputs.insert(inputs.end(), in.begin() + 1, in.end());
   if (at.rng >= 0 && !numbered.empty())
     inputs[size_t(at.rng) + 2] = place_share(g, attrs, in[size_t(at.rng)], {qkv[0], attrs.get_int("heads")}, numbered);
@@ -209,14 +209,14 @@ ZigZag zigzag_of(const NodeSpec& spec) {
 
 bool can_cut_time(const NodeSpec& spec) { return spec.attrs.get_bool("causal") && !spec.attrs.get_bool("sums", false); }
 
-std::vector<ValueId> place_attention(GraphBuilder& g, const Node& part, std::span<const ValueId> in,
-                                     const PlacedCut& cut, std::span<const PlacedCut> numbered) {
+ValueIds place_attention(GraphBuilder& g, const Node& part, std::span<const ValueId> in, const PlacedCut& cut,
+                         std::span<const PlacedCut> numbered) {
   return place_on_context(g, op::context_attention, part, in, cut, numbered);
 }
 
-std::vector<ValueId> place_attention_grad(GraphBuilder& g, const Node& part, std::span<const ValueId> in,
-                                          const PlacedCut& cut, std::span<const PlacedCut> numbered) {
-  std::vector<ValueId> grads = place_on_context(g, op::context_attention_grad, part, in, cut, numbered);
+ValueIds place_attention_grad(GraphBuilder& g, const Node& part, std::span<const ValueId> in, const PlacedCut& cut,
+                              std::span<const PlacedCut> numbered) {
+  ValueIds grads = place_on_context(g, op::context_attention_grad, part, in, cut, numbered);
   return {concat(g, {grads[0], reduce_scatter(g, grads[1], cut.axis, {0})}, 2)};
 }
 

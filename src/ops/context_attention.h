@@ -27,9 +27,9 @@ ZigZag zigzag_of(const NodeSpec& spec);
 bool can_cut_time(const NodeSpec& spec);
 
 /// Sharding::place of attention and attention_grad, whose time is cut.
-std::vector<ValueId> place_attention(GraphBuilder& g, const Node& part, std::span<const ValueId> in,
-                                     const PlacedCut& cut, std::span<const PlacedCut> numbered);
-std::vector<ValueId> place_attention_grad(GraphBuilder& g, const Node& part, std::span<const ValueId> in,
-                                          const PlacedCut& cut, std::span<const PlacedCut> numbered);
+ValueIds place_attention(GraphBuilder& g, const Node& part, std::span<const ValueId> in, const PlacedCut& cut,
+                         std::span<const PlacedCut> numbered);
+ValueIds place_attention_grad(GraphBuilder& g, const Node& part, std::span<const ValueId> in, const PlacedCut& cut,
+                              std::span<const PlacedCut> numbered);
 
 }  // namespace tokamak

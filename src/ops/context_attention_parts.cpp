@@ -73,7 +73,7 @@ class Pairs {
   /// Late queries with the early chunks of all ranks, packed: (N B, t, 3C).
   ValueId pairs() { return concat(g_, {in_pairs(q_.late), kv_.early}, 2); }
   /// The same of all pairs (B, ...) -> (N B, ...).
-  ValueId in_pairs(ValueId late) { return concat(g_, std::vector<ValueId>(size_t(ranks_), late), 0); }
+  ValueId in_pairs(ValueId late) { return concat(g_, ValueIds(size_t(ranks_), late), 0); }
 
   /// What meets in the turns, packed: ((N - 1) B, t, 3C).
   ValueId turns() {
@@ -131,7 +131,7 @@ class Pairs {
   Chunks q_, kv_;
 };
 
-ValueId sum_of(GraphBuilder& g, const std::vector<ValueId>& values) {
+ValueId sum_of(GraphBuilder& g, const ValueIds& values) {
   ValueId sum = values[0];
   for (size_t i = 1; i < values.size(); ++i) sum = add(g, sum, values[i]);
   return sum;
@@ -139,7 +139,7 @@ ValueId sum_of(GraphBuilder& g, const std::vector<ValueId>& values) {
 
 // Attention of one chunk's queries to some keys each: (B, t, C), and lses (B, H, t).
 struct Parts {
-  std::vector<ValueId> outs, lses;
+  ValueIds outs, lses;
   void add(ValueId out, ValueId lse) { outs.push_back(out), lses.push_back(lse); }
 };
 struct Merged {
@@ -148,7 +148,7 @@ struct Merged {
 Merged merge(GraphBuilder& g, const Parts& parts) {
   ValueId top = parts.lses[0];
   for (size_t i = 1; i < parts.lses.size(); ++i) top = maximum(g, top, parts.lses[i]);
-  std::vector<ValueId> shares, terms;
+  ValueIds shares, terms;
   for (ValueId lse : parts.lses) shares.push_back(exp(g, sub(g, lse, top)));
   ValueId lse = add(g, log(g, sum_of(g, shares)), top);
   const Shape rows = g.shape(parts.outs[0]), heads = g.shape(lse);
@@ -161,11 +161,11 @@ Merged merge(GraphBuilder& g, const Parts& parts) {
   return {cast(g, reshape(g, sum_of(g, terms), rows), g.type(parts.outs[0]).dtype), lse};
 }
 
-std::vector<ValueId> forward(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
+ValueIds forward(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
   Pairs all(g, node, in);
-  std::vector<ValueId> own = g.add(op::attention, {as_samples(g, in[0])}, all.own_attrs());
-  std::vector<ValueId> pairs = g.add(op::attention, {all.pairs()}, all.attrs());
-  std::vector<ValueId> turns = g.add(op::attention, {all.turns()}, all.attrs());
+  ValueIds own = g.add(op::attention, {as_samples(g, in[0])}, all.own_attrs());
+  ValueIds pairs = g.add(op::attention, {all.pairs()}, all.attrs());
+  ValueIds turns = g.add(op::attention, {all.turns()}, all.attrs());
   Chunks own_out = halves(g, as_halves(g, own[0]), 1), own_lse = halves(g, lse_as_halves(g, own[1]), 2);
   Parts early, late;
   early.add(own_out.early, own_lse.early);
@@ -182,7 +182,7 @@ std::vector<ValueId> forward(GraphBuilder& g, const Node& node, std::span<const 
   return {concat(g, {of_early.out, of_late.out}, 1), concat(g, {of_early.lse, of_late.lse}, 2)};
 }
 
-std::vector<ValueId> backward(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
+ValueIds backward(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
   Pairs all(g, node, in);
   Chunks out = halves(g, in[3], 1), lse = halves(g, in[4], 2), dout = halves(g, in[5], 1);
   ValueId own = g.add1(op::attention_grad,
@@ -197,7 +197,7 @@ std::vector<ValueId> backward(GraphBuilder& g, const Node& node, std::span<const
   ValueId dkv = all.of_all_ranks(all.keys(own), all.keys(pairs), all.keys(turns));
 
   Chunks own_dq = halves(g, all.queries(own), 1);
-  std::vector<ValueId> early{own_dq.early}, late{own_dq.late};
+  ValueIds early{own_dq.early}, late{own_dq.late};
   ValueId of_pairs = all.queries(pairs), of_turns = all.queries(turns);
   for (int64_t pair = 0; pair < all.num_pairs(); ++pair) late.push_back(all.of_one(of_pairs, pair));
   for (int64_t turn = 0; turn < all.num_turns(); ++turn) {
@@ -215,7 +215,7 @@ bool has_parts(const Node& node) {
   return node.inputs.size() == size_t(node.op->min_inputs);
 }
 
-std::vector<ValueId> context_attention_in_parts(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
+ValueIds context_attention_in_parts(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
   return node.op == &op::context_attention ? forward(g, node, in) : backward(g, node, in);
 }
 

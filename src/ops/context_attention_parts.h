@@ -19,6 +19,6 @@ namespace tokamak {
 bool has_parts(const Node& node);
 
 /// Its outputs.
-std::vector<ValueId> context_attention_in_parts(GraphBuilder& g, const Node& node, std::span<const ValueId> in);
+ValueIds context_attention_in_parts(GraphBuilder& g, const Node& node, std::span<const ValueId> in);
 
 }  // namespace tokamak

@@ -34,7 +34,7 @@ int64_t require_shapes(const NodeSpec& spec) {
   return logits[0];
 }
 
-std::vector<ValueType> infer(const NodeSpec& spec) {
+ValueTypes infer(const NodeSpec& spec) {
   ValueType row{DType::kF32, {require_shapes(spec)}};
   return {row, row};
 }
@@ -65,7 +65,7 @@ ValueId masked(GraphBuilder& g, ValueId logits, ValueId column, int64_t classes)
 ValueId as_column(GraphBuilder& g, ValueId row) { return reshape(g, row, {g.shape(row)[0], 1}); }
 
 // The cap rises with the logits: that of the largest and of the target's logit are those of one number a row.
-std::vector<ValueId> decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
+ValueIds decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
   Softcap cap = softcap_of(node.attrs);
   int64_t rows = g.shape(in[0])[0], classes = node.attrs.get_int("classes");
   ValueId column = iota(g, {1, g.shape(in[0])[1]}, 1);
@@ -80,7 +80,7 @@ std::vector<ValueId> decompose(GraphBuilder& g, const Node& node, std::span<cons
   return {reshape(g, loss, {rows}), reshape(g, lse, {rows})};
 }
 
-std::vector<ValueId> gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
+ValueIds gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
   TOKAMAK_CHECK(dy[1] == kNoValue, "cross_entropy has no gradient for its second output");
   return {g.add1(op::cross_entropy_grad, {node.inputs[0], node.inputs[1], node.outputs[1], dy[0]}, node.attrs),
           kNoValue};
@@ -104,7 +104,7 @@ Cost cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
 
 // cross_entropy_grad(logits, targets, lse, dloss (R)) -> dlogits: (softmax - one-hot) * dloss, 0 in the padding; with a
 // soft cap times its slope, cap / width * (1 - tanh^2).
-std::vector<ValueType> infer_grad(const NodeSpec& spec) {
+ValueTypes infer_grad(const NodeSpec& spec) {
   require_shapes(spec);
   return {spec.inputs[0]};
 }
@@ -121,7 +121,7 @@ void grad_reference(const Node& node, std::span<const HostTensor* const> in, std
     }
 }
 
-std::vector<ValueId> grad_decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
+ValueIds grad_decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
   Softcap cap = softcap_of(node.attrs);
   ValueId column = iota(g, {1, g.shape(in[0])[1]}, 1);
   ValueId t = cap.cap > 0 ? softcap_tanh(g, in[0], cap) : kNoValue;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr AttrDef kAttrs[] = {{"matrix", false}, {"p"}, {"place", false}, {kRandomStream}};
 
-std::vector<ValueType> infer(const NodeSpec& spec) {
+ValueTypes infer(const NodeSpec& spec) {
   double p = spec.attrs.get_double("p");
   if (p < 0 || p >= 1) user_error("[dropout] expected a probability in [0, 1), got {}", p);
   check_numbers(spec, spec.inputs[1], spec.inputs[0].shape);
@@ -33,7 +33,7 @@ void reference(const Node& node, std::span<const HostTensor* const> in, std::spa
   for (int64_t i = 0; i < out[0].size(); ++i) out[0][i] = uniform(i) < chance(p) ? 0 : (*in[0])[i] * factor;
 }
 
-std::vector<ValueId> decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
+ValueIds decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
   double p = node.attrs.get_double("p");
   Attrs random{{"shape", g.shape(in[0])}, {kRandomStream, node.attrs.get_int(kRandomStream)}};
   for (const char* name : {"matrix", "place"})
@@ -44,7 +44,7 @@ std::vector<ValueId> decompose(GraphBuilder& g, const Node& node, std::span<cons
   return {cast(g, select(g, dropped, constant(g, 0), kept), g.type(in[0]).dtype)};
 }
 
-std::vector<ValueId> gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
+ValueIds gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
   return {g.add1(op::dropout, {dy[0], node.inputs[1]}, node.attrs), kNoValue};
 }
 
@@ -54,8 +54,7 @@ ShardingRule sharding(const NodeSpec& spec, std::span<const ValueType> outputs) 
   rule.inputs = {rule.outputs[0], whole_factors(rule, spec.inputs[1].shape)};
   return rule;
 }
-std::vector<ValueId> number(GraphBuilder& g, const Node& part, std::span<const ValueId> in,
-                            std::span<const PlacedCut> cuts) {
+ValueIds number(GraphBuilder& g, const Node& part, std::span<const ValueId> in, std::span<const PlacedCut> cuts) {
   Attrs attrs = part.attrs;
   ValueId rng = place_share(g, attrs, in[1], g.shape(in[0]), cuts);
   return {g.add1(op::dropout, {in[0], rng}, std::move(attrs))};

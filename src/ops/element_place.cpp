@@ -22,7 +22,7 @@ ValueId place_share(GraphBuilder& g, Attrs& attrs, ValueId rng, Shape share, std
   std::sort(order.begin(), order.end(), [](const PlacedCut& a, const PlacedCut& b) {
     return std::tuple(a.factor, -a.blocks, -a.axis.size) < std::tuple(b.factor, -b.blocks, -b.axis.size);
   });
-  std::vector<ValueId> numbers{rng};
+  ValueIds numbers{rng};
   std::vector<int64_t> place;
   for (const PlacedCut& cut : order) {
     int64_t inner = 1;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr AttrDef kGradAttrs[] = {{"rows"}};
 
-std::vector<ValueType> infer(const NodeSpec& spec) {
+ValueTypes infer(const NodeSpec& spec) {
   const ValueType &table = spec.inputs[0], &ids = spec.inputs[1];
   if (table.shape.size() != 2 || ids.dtype != DType::kI32)
     user_error("[embedding] expected a table (V, C) and i32 ids, got {} and {}", to_string(table), to_string(ids));
@@ -40,7 +40,7 @@ void reference(const Node&, std::span<const HostTensor* const> in, std::span<Hos
     for (int64_t c = 0; c < cols; ++c) out[0][i * cols + c] = table[checked_row(ids[i], table.shape()[0]) * cols + c];
 }
 
-std::vector<ValueId> gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
+ValueIds gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
   return {g.add1(op::embedding_grad, {dy[0], node.inputs[1]}, {{"rows", g.shape(node.inputs[0])[0]}}), kNoValue};
 }
 
@@ -66,8 +66,8 @@ ShardingRule sharding(const NodeSpec& spec, std::span<const ValueType>) {
   rule.outputs = {y};
   return rule;
 }
-std::vector<ValueId> place(GraphBuilder& g, const Node&, std::span<const ValueId> in, const PlacedCut& cut,
-                           std::span<const PlacedCut>) {
+ValueIds place(GraphBuilder& g, const Node&, std::span<const ValueId> in, const PlacedCut& cut,
+               std::span<const PlacedCut>) {
   auto [rows, inside] = place_ids(g, in[1], start_of(g, cut), g.shape(in[0])[0]);
   return {cast(g, mul(g, embedding(g, in[0], rows), inside), g.type(in[0]).dtype)};
 }
@@ -76,7 +76,7 @@ Cost cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
   return {0, 2 * double(num_bytes(outputs[0])) + double(num_bytes(spec.inputs[1]))};
 }
 
-std::vector<ValueType> infer_grad(const NodeSpec& spec) {
+ValueTypes infer_grad(const NodeSpec& spec) {
   const ValueType &dy = spec.inputs[0], &ids = spec.inputs[1];
   Shape expected = ids.shape;
   if (!dy.shape.empty()) expected.push_back(dy.shape.back());
@@ -117,10 +117,10 @@ ShardingRule grad_sharding(const NodeSpec& spec, std::span<const ValueType> outp
 void grad_of_part(Attrs& attrs, std::span<const Shape>, std::span<const Shape> outputs) {
   attrs.set("rows", outputs[0][0]);
 }
-std::vector<ValueId> place_grad(GraphBuilder& g, const Node& part, std::span<const ValueId> in, const PlacedCut& cut,
-                                std::span<const PlacedCut>) {
+ValueIds place_grad(GraphBuilder& g, const Node& part, std::span<const ValueId> in, const PlacedCut& cut,
+                    std::span<const PlacedCut>) {
   auto [rows, inside] = place_ids(g, in[1], start_of(g, cut), part.attrs.get_int("rows"));
-  std::vector<ValueId> inputs{in.begin(), in.end()};
+  ValueIds inputs{in.begin(), in.end()};
   inputs[0] = mul(g, in[0], inside);
   inputs[1] = rows;
   return {g.add1(op::embedding_grad, std::move(inputs), part.attrs)};

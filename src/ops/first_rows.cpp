@@ -15,7 +15,7 @@ constexpr AttrDef kAttrs[] = {{"parts", false}, {"rows"}};
 
 int64_t parts_of(const Attrs& attrs) { return attrs.get_int("parts", 1); }
 
-std::vector<ValueType> infer(const NodeSpec& spec) {
+ValueTypes infer(const NodeSpec& spec) {
   ValueType type = spec.inputs[0];
   int64_t rows = spec.attrs.get_int("rows"), parts = parts_of(spec.attrs);
   if (type.shape.empty() || rows < 1 || rows > type.shape[0])
@@ -33,7 +33,7 @@ void reference(const Node& node, std::span<const HostTensor* const> in, std::spa
     std::copy_n(in[0]->data.begin() + int64_t(part * from), to, out[0].data.begin() + int64_t(part * to));
 }
 
-std::vector<ValueId> gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
+ValueIds gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
   int64_t parts = parts_of(node.attrs);
   return {pad(g, dy[0], 0, 0, (g.shape(node.inputs[0])[0] - node.attrs.get_int("rows")) / parts, parts)};
 }

@@ -18,7 +18,7 @@ constexpr AttrDef kConstantAttrs[] = {{"dtype"}, {"shape"}, {"value"}};
 constexpr AttrDef kIotaAttrs[] = {{"dim"}, {"period", false}, {"shape"}};
 constexpr AttrDef kRandomAttrs[] = {{"matrix", false}, {"place", false}, {"shape"}, {kRandomStream}};
 
-std::vector<ValueType> infer_constant(const NodeSpec& spec) {
+ValueTypes infer_constant(const NodeSpec& spec) {
   return {{parse_dtype(spec.attrs.get_string("dtype")), spec.attrs.get_ints("shape")}};
 }
 
@@ -30,7 +30,7 @@ void constant_tile(const Node& node, std::span<const TileOperand>, int64_t, int6
   std::fill_n(out, n, float(node.attrs.get_double("value")));
 }
 
-std::vector<ValueType> infer_iota(const NodeSpec& spec) {
+ValueTypes infer_iota(const NodeSpec& spec) {
   const Shape& shape = spec.attrs.get_ints("shape");
   int64_t dim = spec.attrs.get_int("dim");
   if (dim < 0 || dim >= int64_t(shape.size())) user_error("[iota] expected a dim of {}, got {}", to_string(shape), dim);
@@ -74,12 +74,12 @@ ShardingRule iota_rule(const NodeSpec& spec, std::span<const ValueType> outputs)
   spec.attrs.find("period") ? counted.whole = true : counted.placed = true;
   return rule;
 }
-std::vector<ValueId> place_iota(GraphBuilder& g, const Node& part, std::span<const ValueId>, const PlacedCut& cut,
-                                std::span<const PlacedCut>) {
+ValueIds place_iota(GraphBuilder& g, const Node& part, std::span<const ValueId>, const PlacedCut& cut,
+                    std::span<const PlacedCut>) {
   return {add(g, g.add1(op::iota, {}, part.attrs), start_of(g, cut))};
 }
 
-std::vector<ValueType> infer_random(const NodeSpec& spec) {
+ValueTypes infer_random(const NodeSpec& spec) {
   check_numbers(spec, spec.inputs[0], spec.attrs.get_ints("shape"));
   return {{DType::kF32, spec.attrs.get_ints("shape")}};
 }
@@ -112,8 +112,8 @@ ShardingRule random_rule(const NodeSpec& spec, std::span<const ValueType> output
   rule.inputs = {whole_factors(rule, spec.inputs[0].shape)};
   return rule;
 }
-std::vector<ValueId> number_random(GraphBuilder& g, const Node& part, std::span<const ValueId> in,
-                                   std::span<const PlacedCut> cuts) {
+ValueIds number_random(GraphBuilder& g, const Node& part, std::span<const ValueId> in,
+                       std::span<const PlacedCut> cuts) {
   Attrs attrs = part.attrs;
   ValueId rng = place_share(g, attrs, in[0], attrs.get_ints("shape"), cuts);
   return {g.add1(op::random_uniform, {rng}, std::move(attrs))};

@@ -12,9 +12,9 @@
 namespace tokamak {
 namespace {
 
-std::vector<ValueType> infer(const NodeSpec& spec) {
+ValueTypes infer(const NodeSpec& spec) {
   TOKAMAK_CHECK(spec.body, "a group needs a body");
-  std::vector<ValueType> types;
+  ValueTypes types;
   for (const Result& result : spec.body->results()) types.push_back(spec.body->type(result.value));
   return types;
 }
@@ -26,7 +26,7 @@ void reference(const Node& node, std::span<const HostTensor* const> in, std::spa
   for (size_t i = 0; i < out.size(); ++i) out[i] = std::move(run.results[i]);
 }
 
-std::vector<ValueId> decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> inputs) {
+ValueIds decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> inputs) {
   return inline_graph(g, *node.body, inputs);
 }
 

@@ -7,7 +7,6 @@
 #include "ops/movement.h"
 
 #include <algorithm>
-#include <map>
 
 namespace tokamak {
 
@@ -15,8 +14,8 @@ int GroupBody::num_nodes() const {
   return int(std::count_if(values.begin(), values.end(), [](const GroupValue& v) { return !v.is_input(); }));
 }
 
-std::vector<ValueId> GroupBody::inputs() const {
-  std::vector<ValueId> inputs;
+ValueIds GroupBody::inputs() const {
+  ValueIds inputs;
   for (const GroupValue& value : values)
     if (value.outer != kNoValue && std::find(inputs.begin(), inputs.end(), value.outer) == inputs.end())
       inputs.push_back(value.outer);
@@ -66,12 +65,14 @@ namespace {
 
 class Reader {
  public:
-  explicit Reader(const Node& group) : graph_(*group.body), index_(size_t(graph_.num_values()), -1) {
+  explicit Reader(const Node& group)
+      : graph_(*group.body), index_(size_t(graph_.num_values()), -1), position_(index_.size(), kNoValue) {
     GroupSpace space = group_space(group);
     out_.kind = group.op;
     out_.rows = space.rows;
     out_.cols = space.cols;
-    for (const Argument& argument : graph_.arguments()) position_[size_t(argument.value)] = next_++;
+    const auto& arguments = graph_.arguments();
+    for (size_t i = 0; i < arguments.size(); ++i) position_[size_t(arguments[i].value)] = ValueId(i);
   }
 
   GroupBody run() {
@@ -98,9 +99,19 @@ class Reader {
       for (ValueId input : node.inputs) value.operands.push_back(operand(input));
     bool reduction = node.op->fusion == Fusion::kReduction;
     value.over_rows = reduction && node.attrs.get_ints("dims") == std::vector<int64_t>{0};
-    for (const auto& [name, attr] : node.attrs)
-      if (name != "shape" && name != "dims" && name != "keep") value.attrs.set(name, attr);
+    value.attrs = without_shape(node.attrs);
     index_[size_t(made)] = add(made, std::move(value));
+  }
+
+  static Attrs without_shape(const Attrs& attrs) {
+    auto is_of_shape = [](const auto& item) {
+      return item.first == "shape" || item.first == "dims" || item.first == "keep";
+    };
+    if (std::none_of(attrs.begin(), attrs.end(), is_of_shape)) return attrs;
+    Attrs rest;
+    for (const auto& item : attrs)
+      if (!is_of_shape(item)) rest.set(item.first, item.second);
+    return rest;
   }
 
   int operand(ValueId input) {
@@ -123,30 +134,28 @@ class Reader {
     return out_.add(std::move(value));
   }
 
-  ValueId position(ValueId argument) const { return position_.at(size_t(argument)); }
+  ValueId position(ValueId argument) const { return position_[size_t(argument)]; }
 
   const Graph& graph_;
   GroupBody out_;
-  std::vector<int> index_;  // by value of the graph
-  std::map<size_t, ValueId> position_;
-  ValueId next_ = 0;
+  std::vector<int> index_;         // by value of the graph
+  std::vector<ValueId> position_;  // by value of the graph: among its arguments
 };
 
 class BodyMaker {
  public:
-  explicit BodyMaker(const GroupBody& group) : group_(group), body_(std::make_shared<Graph>("body")), g_(*body_) {}
+  explicit BodyMaker(const GroupBody& group)
+      : group_(group), inputs_(group.inputs()), body_(std::make_shared<Graph>("body")), g_(*body_) {}
 
-  std::shared_ptr<const Graph> run(const std::vector<ValueType>& input_types) {
-    std::vector<ValueId> inputs = group_.inputs();
-    TOKAMAK_CHECK(inputs.size() == input_types.size(), "[group] {} inputs and {} types", inputs.size(),
+  std::shared_ptr<const Graph> run(const ValueTypes& input_types) {
+    TOKAMAK_CHECK(inputs_.size() == input_types.size(), "[group] {} inputs and {} types", inputs_.size(),
                   input_types.size());
-    for (size_t i = 0; i < inputs.size(); ++i)
-      arguments_.emplace(inputs[i], g_.input("a" + std::to_string(i), input_types[i]));
+    for (size_t i = 0; i < inputs_.size(); ++i) arguments_.push_back(g_.input("a" + std::to_string(i), input_types[i]));
     made_.assign(group_.values.size(), kNoValue);
     for (bool edge : {true, false})  // all inputs first, then the work
       for (size_t i = 0; i < group_.values.size(); ++i)
         if (const GroupValue& value = group_.values[i]; value.is_input() == edge)
-          made_[i] = edge ? reshape(g_, arguments_.at(value.outer), group_.shape(value)) : compute(value);
+          made_[i] = edge ? reshape(g_, argument_of(value), group_.shape(value)) : compute(value);
     for (size_t i = 0; i < group_.results.size(); ++i) {
       const GroupResult& result = group_.results[i];
       body_->add_result("r" + std::to_string(i), reshape(g_, made_[size_t(result.value)], result.type.shape));
@@ -155,9 +164,13 @@ class BodyMaker {
   }
 
  private:
+  ValueId argument_of(const GroupValue& value) const {
+    return arguments_[size_t(std::find(inputs_.begin(), inputs_.end(), value.outer) - inputs_.begin())];
+  }
+
   ValueId compute(const GroupValue& value) {
-    std::vector<ValueId> operands;
-    if (value.outer != kNoValue) operands.push_back(arguments_.at(value.outer));
+    ValueIds operands;
+    if (value.outer != kNoValue) operands.push_back(argument_of(value));
     for (int operand : value.operands) operands.push_back(made_[size_t(operand)]);
     ValueId made = g_.add1(*value.op, std::move(operands), group_.attrs_of(value));
     TOKAMAK_CHECK(g_.type(made) == (ValueType{value.dtype, group_.shape(value)}), "[group] '{}' became {}",
@@ -166,17 +179,18 @@ class BodyMaker {
   }
 
   const GroupBody& group_;
+  const ValueIds inputs_;  // what it reads from outside
   std::shared_ptr<Graph> body_;
   GraphBuilder g_;
-  std::map<ValueId, ValueId> arguments_;  // by `outer`
-  std::vector<ValueId> made_;             // by value of the group
+  ValueIds arguments_;         // by place among the inputs
+  std::vector<ValueId> made_;  // by value of the group
 };
 
 }  // namespace
 
 GroupBody read_group(const Node& group) { return Reader(group).run(); }
 
-std::shared_ptr<const Graph> make_body(const GroupBody& group, const std::vector<ValueType>& input_types) {
+std::shared_ptr<const Graph> make_body(const GroupBody& group, const ValueTypes& input_types) {
   return BodyMaker(group).run(input_types);
 }
 

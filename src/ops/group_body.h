@@ -8,9 +8,9 @@
 namespace tokamak {
 
 struct GroupValue {
-  const OpDef* op = nullptr;  // null: an input
-  Attrs attrs;                // of generators without the shape, of reductions without dims and keep
-  std::vector<int> operands;  // indices of earlier values
+  const OpDef* op = nullptr;   // null: an input
+  Attrs attrs;                 // of generators without the shape, of reductions without dims and keep
+  ShortList<int, 4> operands;  // indices of earlier values
   DType dtype = DType::kF32;
   bool along_rows = false, along_cols = false;
   bool over_rows = false;    // of a reduction: it reduces each column, not each row
@@ -43,7 +43,7 @@ struct GroupBody {
   bool is_full(const GroupValue& v) const { return size(v) == size(); }
   int num_nodes() const;
   /// What is read from outside, once each, in order of first appearance.
-  std::vector<ValueId> inputs() const;
+  ValueIds inputs() const;
   /// Index of an equal value when there is one, else appends it.
   int add(GroupValue value);
   /// Drops what no result depends on.
@@ -56,6 +56,6 @@ struct GroupBody {
 GroupBody read_group(const Node& group);
 
 /// Its inverse: the body whose argument i stands for inputs()[i], whose types are given.
-std::shared_ptr<const Graph> make_body(const GroupBody& group, const std::vector<ValueType>& input_types);
+std::shared_ptr<const Graph> make_body(const GroupBody& group, const ValueTypes& input_types);
 
 }  // namespace tokamak

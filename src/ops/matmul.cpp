@@ -52,7 +52,7 @@ void check_scales(const NodeSpec& spec) {
       user_error("[matmul] expected scales that are f32[], got {}", to_string(spec.inputs[i]));
 }
 
-std::vector<ValueType> infer(const NodeSpec& spec) {
+ValueTypes infer(const NodeSpec& spec) {
   MatmulDims dims = matmul_dims(spec);
   check_scales(spec);
   return {{matmul_formats(spec).result, dims.output}};
@@ -76,7 +76,7 @@ void reference(const Node& node, std::span<const HostTensor* const> in, std::spa
 }
 
 // Of y = op(a) op(b): da = dy op(b)^T and db = op(a)^T dy, each transposed once more where the operand was.
-std::vector<ValueId> gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> output_grads) {
+ValueIds gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> output_grads) {
   TOKAMAK_CHECK(g.graph().dtype(node.inputs[0]) == g.graph().dtype(node.outputs[0]) && node.inputs.size() == 2,
                 "a product's own formats are chosen after differentiation");
   ValueId a = node.inputs[0], b = node.inputs[1], dy = output_grads[0];

@@ -270,13 +270,13 @@ class Reader {
 };
 
 ValueId apply(GraphBuilder& g, const GroupBody& function, ValueId argument, ValueId operand) {
-  std::vector<ValueId> made;
+  ValueIds made;
   for (const GroupValue& value : function.values) {
     if (value.is_input()) {
       made.push_back(value.outer == 0 ? argument : operand);
       continue;
     }
-    std::vector<ValueId> operands;
+    ValueIds operands;
     for (int index : value.operands) operands.push_back(made[size_t(index)]);
     Attrs attrs = value.attrs;
     if (value.is(op::constant)) attrs.set("shape", Shape{});
@@ -291,15 +291,14 @@ size_t num_results(const MatmulForm& form) {
 }
 
 // Returns a; what else it makes goes to its place among the results.
-ValueId append_prologue(GraphBuilder& g, const MatmulPrologue& prologue, const std::vector<ValueId>& in,
-                        std::vector<ValueId>& results) {
-  std::vector<ValueId> inputs;
-  std::vector<ValueType> types;
+ValueId append_prologue(GraphBuilder& g, const MatmulPrologue& prologue, const ValueIds& in, ValueIds& results) {
+  ValueIds inputs;
+  ValueTypes types;
   for (ValueId argument : prologue.rows.inputs()) {
     inputs.push_back(in[size_t(prologue.inputs[size_t(argument)])]);
     types.push_back(g.type(inputs.back()));
   }
-  std::vector<ValueId> made = g.add(op::row, inputs, {}, make_body(prologue.rows, types));
+  ValueIds made = g.add(op::row, inputs, {}, make_body(prologue.rows, types));
   ValueId a = kNoValue;
   for (size_t i = 0; i < made.size(); ++i) {
     int output = prologue.outputs[i];
@@ -317,10 +316,10 @@ bool is_scalar_op(const OpDef& op) {
 bool MatmulForm::applies(const OpDef& op) const {
   if (!function || !function->values[size_t(function->results[0].value)].is(op) || function->num_nodes() != 1)
     return false;
-  std::vector<ValueId> read;
+  ValueIds read;
   for (int index : function->values[size_t(function->results[0].value)].operands)
     read.push_back(function->values[size_t(index)].outer);
-  return read == (operand < 0 ? std::vector<ValueId>{0} : std::vector<ValueId>{1, 0});
+  return read == (operand < 0 ? ValueIds{0} : ValueIds{1, 0});
 }
 
 MatmulForm plain_form(const Graph& graph, const Node& node) {
@@ -343,17 +342,17 @@ MatmulForm read_matmul(const Graph& graph, const Node& node) {
   return node.body ? Reader(node).read() : plain_form(graph, node);
 }
 
-std::shared_ptr<const Graph> make_body(const MatmulForm& form, const std::vector<ValueType>& input_types) {
+std::shared_ptr<const Graph> make_body(const MatmulForm& form, const ValueTypes& input_types) {
   auto body = std::make_shared<Graph>("body");
   GraphBuilder g(*body);
-  std::vector<ValueId> in;
+  ValueIds in;
   for (size_t i = 0; i < input_types.size(); ++i) in.push_back(g.input("a" + std::to_string(i), input_types[i]));
   auto input = [&](int position) { return in[size_t(position)]; };
   Attrs attrs{{"trans_a", form.trans_a}, {"trans_b", form.trans_b}};
   set_formats(attrs, form.formats);
-  std::vector<ValueId> results(num_results(form));
+  ValueIds results(num_results(form));
   ValueId a = form.prologue ? append_prologue(g, *form.prologue, in, results) : input(form.a);
-  std::vector<ValueId> operands{a, input(form.b)};
+  ValueIds operands{a, input(form.b)};
   if (form.scale_a >= 0) operands.insert(operands.end(), {input(form.scale_a), input(form.scale_b)});
   ValueId y = g.add1(op::matmul, std::move(operands), std::move(attrs));
   if (form.bias >= 0) y = add(g, y, input(form.bias));

@@ -61,7 +61,7 @@ MatmulForm plain_form(const Graph& graph, const Node& matmul);
 
 /// The body of a fused_matmul with these inputs. Sizes follow from the types, and so does what of the formats is not
 /// said by attributes.
-std::shared_ptr<const Graph> make_body(const MatmulForm& form, const std::vector<ValueType>& input_types);
+std::shared_ptr<const Graph> make_body(const MatmulForm& form, const ValueTypes& input_types);
 
 /// Whether a function may contain the op: it works on one element at a time and has a scalar function.
 bool is_scalar_op(const OpDef& op);

@@ -41,7 +41,7 @@ Around around(const Shape& shape, size_t dim) {
   return a;
 }
 
-std::vector<ValueType> infer_reshape(const NodeSpec& spec) {
+ValueTypes infer_reshape(const NodeSpec& spec) {
   const Shape& shape = spec.attrs.get_ints("shape");
   if (num_elements(shape) != num_elements(spec.inputs[0].shape))
     user_error("[reshape] expected as many elements as {}, got {}", to_string(spec.inputs[0].shape), to_string(shape));
@@ -50,7 +50,7 @@ std::vector<ValueType> infer_reshape(const NodeSpec& spec) {
 void reshape_reference(const Node&, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
   out[0].data = in[0]->data;
 }
-std::vector<ValueId> reshape_gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
+ValueIds reshape_gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
   return {reshape(g, dy[0], g.shape(node.inputs[0]))};
 }
 
@@ -107,7 +107,7 @@ ShardingRule reshape_rule(const NodeSpec& spec, std::span<const ValueType> outpu
   return rule;
 }
 
-std::vector<ValueType> infer_transpose(const NodeSpec& spec) {
+ValueTypes infer_transpose(const NodeSpec& spec) {
   const auto& perm = spec.attrs.get_ints("perm");
   const Shape& from = spec.inputs[0].shape;
   std::vector<int64_t> sorted = perm;
@@ -132,7 +132,7 @@ void transpose_reference(const Node& node, std::span<const HostTensor* const> in
     out[0][i] = (*in[0])[from];
   }
 }
-std::vector<ValueId> transpose_gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
+ValueIds transpose_gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
   const auto& perm = node.attrs.get_ints("perm");
   std::vector<int64_t> inverse(perm.size());
   for (size_t i = 0; i < perm.size(); ++i) inverse[size_t(perm[i])] = int64_t(i);
@@ -162,7 +162,7 @@ ShardingRule block_rule(const Shape& block, const Shape& all, size_t dim, bool i
   return rule;
 }
 
-std::vector<ValueType> infer_slice(const NodeSpec& spec) {
+ValueTypes infer_slice(const NodeSpec& spec) {
   size_t dim = checked_dim(spec);
   Shape shape = spec.inputs[0].shape;
   int64_t begin = spec.attrs.get_int("begin"), size = spec.attrs.get_int("size");
@@ -172,7 +172,7 @@ std::vector<ValueType> infer_slice(const NodeSpec& spec) {
   return {{spec.inputs[0].dtype, shape}};
 }
 
-std::vector<ValueType> infer_slice_view(const NodeSpec& spec) {
+ValueTypes infer_slice_view(const NodeSpec& spec) {
   if (!may_view_slice(spec))
     user_error("[slice_view] expected rows that lie one behind the other, from a multiple of {} bytes on, got {} of {}",
                kViewAlignment, spec.attrs.get_int("begin"), to_string(spec.inputs[0]));
@@ -191,7 +191,7 @@ void slice_reference(const Node& node, std::span<const HostTensor* const> in, st
   copy_range(*in[0], node.attrs.get_int("begin"), out[0], 0, size_t(node.attrs.get_int("dim")),
              node.attrs.get_int("size"));
 }
-std::vector<ValueId> slice_gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
+ValueIds slice_gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
   int64_t dim = node.attrs.get_int("dim"), begin = node.attrs.get_int("begin");
   int64_t after = g.shape(node.inputs[0])[size_t(dim)] - begin - node.attrs.get_int("size");
   return {pad(g, dy[0], dim, begin, after)};
@@ -214,7 +214,7 @@ void slice_of_part(Attrs& attrs, std::span<const Shape>, std::span<const Shape> 
 
 int64_t parts_of(const Attrs& attrs) { return attrs.get_int("parts", 1); }
 
-std::vector<ValueType> infer_pad(const NodeSpec& spec) {
+ValueTypes infer_pad(const NodeSpec& spec) {
   size_t dim = checked_dim(spec);
   Shape shape = spec.inputs[0].shape;
   int64_t before = spec.attrs.get_int("before"), after = spec.attrs.get_int("after"), parts = parts_of(spec.attrs);
@@ -233,7 +233,7 @@ void pad_reference(const Node& node, std::span<const HostTensor* const> in, std:
   for (int64_t part = 0; part < parts; ++part)
     std::copy_n(in[0]->data.begin() + part * from, from, out[0].data.begin() + part * to);
 }
-std::vector<ValueId> pad_gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
+ValueIds pad_gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
   int64_t dim = node.attrs.get_int("dim"), parts = parts_of(node.attrs);
   const Shape shape = g.shape(node.inputs[0]);
   if (parts == 1) return {slice(g, dy[0], dim, node.attrs.get_int("before"), shape[size_t(dim)])};
@@ -262,7 +262,7 @@ void pad_of_part(Attrs& attrs, std::span<const Shape> inputs, std::span<const Sh
   attrs.set("after", after * rest / std::max<int64_t>(before + after, 1));
 }
 
-std::vector<ValueType> infer_concat(const NodeSpec& spec) {
+ValueTypes infer_concat(const NodeSpec& spec) {
   size_t dim = checked_dim(spec);
   Shape shape = spec.inputs[0].shape;
   shape[dim] = 0;
@@ -293,9 +293,9 @@ void concat_reference(const Node& node, std::span<const HostTensor* const> in, s
     at += x->shape()[dim];
   }
 }
-std::vector<ValueId> concat_gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
+ValueIds concat_gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
   int64_t dim = node.attrs.get_int("dim"), at = 0;
-  std::vector<ValueId> grads;
+  ValueIds grads;
   for (ValueId input : node.inputs) {
     int64_t size = g.shape(input)[size_t(dim)];
     grads.push_back(slice(g, dy[0], dim, at, size));
@@ -384,7 +384,7 @@ ValueId pad(GraphBuilder& g, ValueId a, int64_t dim, int64_t before, int64_t aft
   if (parts > 1) attrs.set("parts", parts);
   return g.add1(op::pad, {a}, std::move(attrs));
 }
-ValueId concat(GraphBuilder& g, std::vector<ValueId> values, int64_t dim) {
+ValueId concat(GraphBuilder& g, ValueIds values, int64_t dim) {
   return g.add1(op::concat, std::move(values), {{"dim", dim}});
 }
 

@@ -24,6 +24,6 @@ ValueId slice(GraphBuilder& g, ValueId a, int64_t dim, int64_t begin, int64_t si
 /// With zeros; each of `parts` equal parts of dim 0 behind itself, where there are several: kernels know one alone,
 /// which is what a rank has where they are divided over ranks.
 ValueId pad(GraphBuilder& g, ValueId a, int64_t dim, int64_t before, int64_t after, int64_t parts = 1);
-ValueId concat(GraphBuilder& g, std::vector<ValueId> values, int64_t dim);
+ValueId concat(GraphBuilder& g, ValueIds values, int64_t dim);
 
 }  // namespace tokamak

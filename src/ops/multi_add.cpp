@@ -14,7 +14,7 @@ namespace {
 
 constexpr AttrDef kAttrs[] = {{"terms"}};
 
-std::vector<ValueType> infer(const NodeSpec& spec) {
+ValueTypes infer(const NodeSpec& spec) {
   int64_t terms = spec.attrs.get_int("terms"), inputs = int64_t(spec.inputs.size());
   if (terms < 2) user_error("[multi_add] expected at least 2 terms, got {}", terms);
   if (inputs % terms != 0)
@@ -30,8 +30,8 @@ std::vector<ValueType> infer(const NodeSpec& spec) {
   return {spec.inputs.begin(), spec.inputs.begin() + ptrdiff_t(sums)};
 }
 
-std::vector<ValueId> gradient(GraphBuilder&, const Node& node, std::span<const ValueId> dy) {
-  std::vector<ValueId> grads;
+ValueIds gradient(GraphBuilder&, const Node& node, std::span<const ValueId> dy) {
+  ValueIds grads;
   for (size_t i = 0; i < node.inputs.size(); ++i) grads.push_back(dy[i % dy.size()]);
   return grads;
 }
@@ -45,9 +45,9 @@ void reference(const Node&, std::span<const HostTensor* const> in, std::span<Hos
     }
 }
 
-std::vector<ValueId> decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
+ValueIds decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
   size_t sums = node.outputs.size();
-  std::vector<ValueId> totals(in.begin(), in.begin() + ptrdiff_t(sums));
+  ValueIds totals(in.begin(), in.begin() + ptrdiff_t(sums));
   for (size_t i = sums; i < in.size(); ++i) totals[i % sums] = add(g, totals[i % sums], in[i]);
   return totals;
 }
@@ -77,9 +77,9 @@ constinit const OpDef multi_add = {.name = "multi_add",
                                    .in_place = [](const Node&, int output) { return output; }};
 }  // namespace op
 
-std::vector<ValueId> multi_add(GraphBuilder& g, const std::vector<std::vector<ValueId>>& terms) {
-  std::vector<ValueId> inputs;
-  for (const std::vector<ValueId>& term : terms) inputs.insert(inputs.end(), term.begin(), term.end());
+ValueIds multi_add(GraphBuilder& g, const std::vector<ValueIds>& terms) {
+  ValueIds inputs;
+  for (const ValueIds& term : terms) inputs.insert(inputs.end(), term.begin(), term.end());
   return g.add(op::multi_add, std::move(inputs), {{"terms", int64_t(terms.size())}});
 }
 

@@ -12,6 +12,6 @@ extern const OpDef multi_add;
 }  // namespace op
 
 /// terms[0][i] + terms[1][i] + ..., for every i; all terms have as many values.
-std::vector<ValueId> multi_add(GraphBuilder& g, const std::vector<std::vector<ValueId>>& terms);
+ValueIds multi_add(GraphBuilder& g, const std::vector<ValueIds>& terms);
 
 }  // namespace tokamak

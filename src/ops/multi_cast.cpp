@@ -16,10 +16,10 @@ constexpr AttrDef kAttrs[] = {{"to"}};
 
 DType target_of(const Attrs& attrs) { return parse_dtype(attrs.get_string("to")); }
 
-std::vector<ValueType> infer(const NodeSpec& spec) {
+ValueTypes infer(const NodeSpec& spec) {
   DType to = target_of(spec.attrs);
   if (!is_float(to)) user_error("[multi_cast] expected a float type to cast to, got {}", dtype_name(to));
-  std::vector<ValueType> types;
+  ValueTypes types;
   for (const ValueType& type : spec.inputs) {
     if (!is_float(type.dtype)) user_error("[multi_cast] expected float tensors, got {}", to_string(type));
     types.push_back({to, type.shape});
@@ -27,8 +27,8 @@ std::vector<ValueType> infer(const NodeSpec& spec) {
   return types;
 }
 
-std::vector<ValueId> gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
-  std::vector<ValueId> grads;
+ValueIds gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
+  ValueIds grads;
   for (size_t i = 0; i < dy.size(); ++i)
     grads.push_back(dy[i] == kNoValue ? kNoValue : cast(g, dy[i], g.type(node.inputs[i]).dtype));
   return grads;
@@ -40,8 +40,8 @@ void reference(const Node& node, std::span<const HostTensor* const> in, std::spa
     for (int64_t i = 0; i < in[t]->size(); ++i) out[t][i] = round_to(to, (*in[t])[i]);
 }
 
-std::vector<ValueId> decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
-  std::vector<ValueId> outputs;
+ValueIds decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
+  ValueIds outputs;
   for (ValueId x : in) outputs.push_back(cast(g, x, target_of(node.attrs)));
   return outputs;
 }
@@ -68,7 +68,7 @@ constinit const OpDef multi_cast = {.name = "multi_cast",
                                     .autocast = Autocast::kFull};
 }  // namespace op
 
-std::vector<ValueId> multi_cast(GraphBuilder& g, std::vector<ValueId> values, DType to) {
+ValueIds multi_cast(GraphBuilder& g, ValueIds values, DType to) {
   return g.add(op::multi_cast, std::move(values), {{"to", std::string(dtype_name(to))}});
 }
 

@@ -12,6 +12,6 @@ extern const OpDef multi_cast;
 }  // namespace op
 
 /// All values in this float type, in one node.
-std::vector<ValueId> multi_cast(GraphBuilder& g, std::vector<ValueId> values, DType to);
+ValueIds multi_cast(GraphBuilder& g, ValueIds values, DType to);
 
 }  // namespace tokamak

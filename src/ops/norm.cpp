@@ -16,13 +16,13 @@
 namespace tokamak {
 namespace {
 
-using Values = std::vector<ValueId>;
+using Values = ValueIds;
 using Inputs = std::span<const ValueId>;
 using Tensors = std::span<const HostTensor* const>;
 
 constexpr AttrDef kNormAttrs[] = {{"eps"}};
 
-std::vector<ValueType> infer_softmax(const NodeSpec& spec) {
+ValueTypes infer_softmax(const NodeSpec& spec) {
   require_rank(spec);
   return {spec.inputs[0]};
 }
@@ -44,7 +44,7 @@ Values softmax_gradient(GraphBuilder& g, const Node& node, Inputs dy) {
   return {g.add1(op::softmax_grad, {node.outputs[0], dy[0]})};
 }
 
-std::vector<ValueType> infer_softmax_grad(const NodeSpec& spec) {
+ValueTypes infer_softmax_grad(const NodeSpec& spec) {
   require_rank(spec);
   require_same(spec, 0, 1);
   return {spec.inputs[0]};
@@ -64,7 +64,7 @@ Values softmax_grad_decompose(GraphBuilder& g, const Node&, Inputs in) {
 }
 
 // layer_norm(x, gain[, bias]) -> y (in x's type), mean (..., 1), rstd (..., 1)
-std::vector<ValueType> infer_layer_norm(const NodeSpec& spec) {
+ValueTypes infer_layer_norm(const NodeSpec& spec) {
   require_rank(spec);
   for (size_t i = 1; i < spec.inputs.size(); ++i) require_vector(spec, i);
   ValueType row{DType::kF32, row_shape(spec.inputs[0].shape)};
@@ -104,7 +104,7 @@ Values layer_norm_gradient(GraphBuilder& g, const Node& node, Inputs dy) {
 }
 
 // layer_norm_grad(dy, x, gain, mean, rstd) -> dx (in x's type)
-std::vector<ValueType> infer_layer_norm_grad(const NodeSpec& spec) {
+ValueTypes infer_layer_norm_grad(const NodeSpec& spec) {
   require_rank(spec);
   require_same(spec, 0, 1);
   require_vector(spec, 2);
@@ -137,7 +137,7 @@ Values layer_norm_grad_decompose(GraphBuilder& g, const Node&, Inputs in) {
 }
 
 // layer_norm_grad_params(dy, x, mean, rstd) -> dgain, dbias (f32)
-std::vector<ValueType> infer_layer_norm_grad_params(const NodeSpec& spec) {
+ValueTypes infer_layer_norm_grad_params(const NodeSpec& spec) {
   require_rank(spec);
   require_same(spec, 0, 1);
   ValueType type{DType::kF32, {spec.inputs[0].shape.back()}};

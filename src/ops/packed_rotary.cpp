@@ -22,7 +22,7 @@ int64_t heads_of_group(const NodeSpec& spec) {
   return &spec.op == &op::packed_rotary ? group + 2 : 3 * group;
 }
 
-std::vector<ValueType> infer(const NodeSpec& spec) {
+ValueTypes infer(const NodeSpec& spec) {
   const ValueType &from = spec.inputs[0], &positions = spec.inputs[1];
   int64_t D = spec.attrs.get_int("head_width"), group = spec.attrs.get_int("group");
   bool heads = D >= 2 && D % 2 == 0 && group >= 1 && from.shape.size() == 3 && from.shape[2] > 0 &&

@@ -11,7 +11,7 @@
 namespace tokamak {
 namespace {
 
-using Grads = std::vector<ValueId>;
+using Grads = ValueIds;
 using OutGrads = std::span<const ValueId>;
 
 ValueId like(GraphBuilder& g, ValueId grad, ValueId input) { return sum_to_shape(g, grad, g.shape(input)); }
@@ -75,7 +75,7 @@ Grads relu2_gradient(GraphBuilder& g, const Node& n, OutGrads dy) {
 
 DType cast_target(const Attrs& attrs) { return parse_dtype(attrs.get_string("to")); }
 
-std::vector<ValueType> infer_cast(const NodeSpec& spec) { return {{cast_target(spec.attrs), spec.inputs[0].shape}}; }
+ValueTypes infer_cast(const NodeSpec& spec) { return {{cast_target(spec.attrs), spec.inputs[0].shape}}; }
 
 Grads cast_gradient(GraphBuilder& g, const Node& n, OutGrads dy) { return {cast(g, dy[0], g.type(n.inputs[0]).dtype)}; }
 

@@ -5,7 +5,7 @@
 
 namespace tokamak {
 
-std::vector<ValueType> infer_pointwise(const NodeSpec& spec) {
+ValueTypes infer_pointwise(const NodeSpec& spec) {
   Shape shape;
   bool wide = false;
   for (const ValueType& type : spec.inputs) {

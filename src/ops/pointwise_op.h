@@ -10,7 +10,7 @@
 namespace tokamak {
 
 /// Broadcast shape; the widest float type of the inputs (integers count as f32).
-std::vector<ValueType> infer_pointwise(const NodeSpec& spec);
+ValueTypes infer_pointwise(const NodeSpec& spec);
 
 /// Sums `value` down to `shape`, undoing a broadcast; returns it unchanged when the shapes agree.
 ValueId sum_to_shape(GraphBuilder& builder, ValueId value, const Shape& shape);

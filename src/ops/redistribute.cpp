@@ -12,7 +12,7 @@ namespace {
 
 constexpr AttrDef kAttrs[] = {{"axes", false}, {"dim", false}};
 
-std::vector<ValueType> infer(const NodeSpec& spec) {
+ValueTypes infer(const NodeSpec& spec) {
   int64_t rank = int64_t(spec.inputs[0].shape.size()), dim = spec.attrs.get_int("dim", 0);
   if (bool(spec.attrs.find("axes")) != bool(spec.attrs.find("dim")))
     user_error("[redistribute] expected axes with a dim, or neither");

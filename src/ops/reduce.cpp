@@ -30,7 +30,7 @@ Shape reduced_shape(const Shape& from, const std::vector<int64_t>& dims, bool ke
   return shape;
 }
 
-std::vector<ValueType> infer_reduce(const NodeSpec& spec) {
+ValueTypes infer_reduce(const NodeSpec& spec) {
   const ValueType& x = spec.inputs[0];
   const auto& dims = spec.attrs.get_ints("dims");
   for (size_t i = 0; i < dims.size(); ++i)
@@ -61,13 +61,13 @@ ValueId keep_dims(GraphBuilder& g, const Node& node, ValueId value) {
   return reshape(g, value, reduced_shape(g.shape(node.inputs[0]), node.attrs.get_ints("dims"), true));
 }
 
-std::vector<ValueId> sum_gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
+ValueIds sum_gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
   const ValueType x = g.type(node.inputs[0]);
   return {add(g, keep_dims(g, node, dy[0]), constant(g, 0, x.shape, x.dtype))};
 }
 
 // Every element that equals the maximum gets the gradient, shared equally.
-std::vector<ValueId> max_gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
+ValueIds max_gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
   ValueId hit = equal(g, node.inputs[0], keep_dims(g, node, node.outputs[0]));
   ValueId count = reduce_sum(g, hit, node.attrs.get_ints("dims"), true);
   return {mul(g, hit, div(g, keep_dims(g, node, dy[0]), count))};
@@ -82,7 +82,7 @@ Cost reduce_cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
 // How many sums of each tensor are wanted; 0: one of all tensors.
 int64_t pieces_of(const Attrs& attrs) { return attrs.get_int("pieces", 0); }
 
-std::vector<ValueType> infer_sum_squares(const NodeSpec& spec) {
+ValueTypes infer_sum_squares(const NodeSpec& spec) {
   int64_t pieces = pieces_of(spec.attrs);
   for (const ValueType& type : spec.inputs) {
     if (!is_float(type.dtype)) user_error("[sum_squares] expected float tensors, got {}", to_string(type));
@@ -151,8 +151,8 @@ void sum_squares_reference(const Node& node, std::span<const HostTensor* const> 
   }
 }
 
-std::vector<ValueId> sum_squares_gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
-  std::vector<ValueId> grads;
+ValueIds sum_squares_gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
+  ValueIds grads;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     ValueId x = node.inputs[i];
     Shape shape = g.shape(x);
@@ -211,8 +211,8 @@ ValueId reduce_sum(GraphBuilder& g, ValueId a, std::vector<int64_t> dims, bool k
 ValueId reduce_max(GraphBuilder& g, ValueId a, std::vector<int64_t> dims, bool keep) {
   return g.add1(op::reduce_max, {a}, {{"dims", std::move(dims)}, {"keep", keep}});
 }
-ValueId sum_squares(GraphBuilder& g, std::vector<ValueId> values) { return g.add1(op::sum_squares, std::move(values)); }
-ValueId sum_squares_of_pieces(GraphBuilder& g, std::vector<ValueId> values, int64_t pieces) {
+ValueId sum_squares(GraphBuilder& g, ValueIds values) { return g.add1(op::sum_squares, std::move(values)); }
+ValueId sum_squares_of_pieces(GraphBuilder& g, ValueIds values, int64_t pieces) {
   return g.add1(op::sum_squares, std::move(values), {{"pieces", pieces}});
 }
 

@@ -14,9 +14,9 @@ extern const OpDef reduce_sum, reduce_max, sum_squares;
 ValueId reduce_sum(GraphBuilder& g, ValueId a, std::vector<int64_t> dims, bool keep);
 ValueId reduce_max(GraphBuilder& g, ValueId a, std::vector<int64_t> dims, bool keep);
 /// f32[]: the sum of squares of all elements of all values.
-ValueId sum_squares(GraphBuilder& g, std::vector<ValueId> values);
+ValueId sum_squares(GraphBuilder& g, ValueIds values);
 /// f32[values, pieces]: of each value, all of one shape, the sum of squares of each of so many equal pieces of dim 0.
 /// The bits of a sum do not depend on how many others there are.
-ValueId sum_squares_of_pieces(GraphBuilder& g, std::vector<ValueId> values, int64_t pieces);
+ValueId sum_squares_of_pieces(GraphBuilder& g, ValueIds values, int64_t pieces);
 
 }  // namespace tokamak

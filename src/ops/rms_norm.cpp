@@ -15,14 +15,14 @@
 namespace tokamak {
 namespace {
 
-using Values = std::vector<ValueId>;
+using Values = ValueIds;
 using Inputs = std::span<const ValueId>;
 using Tensors = std::span<const HostTensor* const>;
 
 constexpr AttrDef kAttrs[] = {{"eps"}};
 
 // rms_norm(x[, gain]) -> y (in x's type), rstd (..., 1)
-std::vector<ValueType> infer(const NodeSpec& spec) {
+ValueTypes infer(const NodeSpec& spec) {
   require_rank(spec);
   if (spec.inputs.size() > 1) require_vector(spec, 1);
   return {spec.inputs[0], {DType::kF32, row_shape(spec.inputs[0].shape)}};
@@ -57,7 +57,7 @@ Values gradient(GraphBuilder& g, const Node& node, Inputs dy) {
 
 // rms_norm_grad(dy, x, gain, rstd), or (dy, x, rstd) -> dx (in x's type) = rstd (d - x_hat mean(d x_hat)), d = dy gain,
 // x_hat = x rstd
-std::vector<ValueType> infer_grad(const NodeSpec& spec) {
+ValueTypes infer_grad(const NodeSpec& spec) {
   require_rank(spec);
   require_same(spec, 0, 1);
   if (spec.inputs.size() > 3) require_vector(spec, 2);
@@ -82,7 +82,7 @@ Values grad_decompose(GraphBuilder& g, const Node&, Inputs in) {
 }
 
 // rms_norm_grad_gain(dy, x, rstd) -> dgain (f32)
-std::vector<ValueType> infer_grad_gain(const NodeSpec& spec) {
+ValueTypes infer_grad_gain(const NodeSpec& spec) {
   require_rank(spec);
   require_same(spec, 0, 1);
   return {{DType::kF32, {spec.inputs[0].shape.back()}}};

@@ -30,7 +30,7 @@ void check_positions(const NodeSpec& spec, const RotaryDims& d) {
              to_string(positions));
 }
 
-std::vector<ValueType> infer(const NodeSpec& spec) {
+ValueTypes infer(const NodeSpec& spec) {
   const ValueType &q = spec.inputs[0], &k = spec.inputs[1], &v = spec.inputs[2];
   int64_t D = spec.attrs.get_int("head_width");
   bool heads = D >= 2 && D % 2 == 0 && q.shape.size() == 3 && k.shape.size() == 3 && q.shape[2] % D == 0 &&
@@ -47,7 +47,7 @@ std::vector<ValueType> infer(const NodeSpec& spec) {
   return {{q.dtype, {q.shape[0], q.shape[1], 3 * q.shape[2]}}};
 }
 
-std::vector<ValueType> infer_grad(const NodeSpec& spec) {
+ValueTypes infer_grad(const NodeSpec& spec) {
   const ValueType& dqkv = spec.inputs[0];
   int64_t D = spec.attrs.get_int("head_width"), group = spec.attrs.get_int("group");
   bool heads = D >= 2 && D % 2 == 0 && group >= 1 && dqkv.shape.size() == 3 && dqkv.shape[2] % (3 * group * D) == 0;
@@ -115,10 +115,10 @@ void grad_reference(const Node& node, Tensors in, std::span<HostTensor> out) {
       }
 }
 
-std::vector<ValueId> gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
+ValueIds gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
   Attrs attrs = node.attrs;
   attrs.set("group", g.shape(node.inputs[0])[2] / g.shape(node.inputs[1])[2]);
-  std::vector<ValueId> grads = g.add(op::rotary_qkv_grad, {dy[0], node.inputs[3]}, std::move(attrs));
+  ValueIds grads = g.add(op::rotary_qkv_grad, {dy[0], node.inputs[3]}, std::move(attrs));
   grads.push_back(kNoValue);
   return grads;
 }

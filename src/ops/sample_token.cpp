@@ -14,7 +14,7 @@ namespace {
 
 constexpr AttrDef kAttrs[] = {{"places"}, {"vocab"}};
 
-std::vector<ValueType> infer(const NodeSpec& spec) {
+ValueTypes infer(const NodeSpec& spec) {
   const ValueType& logits = spec.inputs[0];
   if (logits.shape.size() != 2 || !is_float(logits.dtype))
     user_error("[sample_token] expected logits (B, V), got {}", to_string(logits));

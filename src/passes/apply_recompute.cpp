@@ -61,24 +61,24 @@ class Recomputer {
     if (clone_[size_t(value)] != kNoValue) return clone_[size_t(value)];
     auto n = size_t(graph_.producer(value));
     const Node& node = graph_.nodes()[n];
-    std::vector<ValueId> inputs;
+    ValueIds inputs;
     for (ValueId input : node.inputs) inputs.push_back(again(input));
     Node copy = node;
     copy.inputs = std::move(inputs);
     copy.phase = Phase::kBackward;
     copy.recompute = !gathering_[n];
-    std::vector<ValueId> outputs = gathering_[n] ? append_once(copy) : append(copy);
+    ValueIds outputs = gathering_[n] ? append_once(copy) : append(copy);
     for (size_t i = 0; i < outputs.size(); ++i) clone_[size_t(node.outputs[i])] = outputs[i];
     return clone_[size_t(value)];
   }
 
   // A node with inputs of the new graph.
-  std::vector<ValueId> append(const Node& node) {
+  ValueIds append(const Node& node) {
     return rewriter_.in_place_of(node).add(*node.op, node.inputs, node.attrs, node.body);
   }
 
   // The same, or what stands there already: within a phase a parameter is gathered once.
-  std::vector<ValueId> append_once(const Node& node) {
+  ValueIds append_once(const Node& node) {
     std::vector<Node>& alike = gathered_[{node.phase, node.inputs}];
     for (const Node& before : alike)
       if (before.op == node.op && before.attrs == node.attrs) return before.outputs;
@@ -91,7 +91,7 @@ class Recomputer {
   Rewriter rewriter_;
   std::vector<bool> gathering_;  // by node
   // What gathers parameters, with inputs and outputs of the new graph, by phase and inputs.
-  std::map<std::pair<Phase, std::vector<ValueId>>, std::vector<Node>> gathered_;
+  std::map<std::pair<Phase, ValueIds>, std::vector<Node>> gathered_;
   std::vector<bool> marked_;    // by node
   std::vector<ValueId> clone_;  // by old value: what was computed again for it
 };

@@ -49,7 +49,7 @@ class Rewrite {
   ValueId add_sums(const Node& node) {
     Attrs attrs = node.attrs;
     attrs.set("sums", true);
-    std::vector<ValueId> made = rewriter_.in_place_of(node).add(op::attention_grad, rewriter_.map(node.inputs), attrs);
+    ValueIds made = rewriter_.in_place_of(node).add(op::attention_grad, rewriter_.map(node.inputs), attrs);
     rewriter_.replace(node.outputs[0], made[0]);
     return made[1];
   }

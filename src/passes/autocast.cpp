@@ -98,7 +98,7 @@ class Caster {
   }
 
   void convert(const Node& node, const ChosenFormats& formats) {
-    std::vector<ValueId> inputs = rewriter_.map(node.inputs);
+    ValueIds inputs = rewriter_.map(node.inputs);
     if (widens_residual(node)) return rewriter_.replace(node.outputs, inputs);
     GraphBuilder& g = rewriter_.in_place_of(node);
     for (size_t i = 0; i < inputs.size(); ++i) inputs[i] = as(g, inputs[i], wanted(node, formats, inputs, i));
@@ -121,8 +121,7 @@ class Caster {
   // What embeddings give is where the residual stream begins; norms and their gradients follow what they read.
   // Probabilities that a matmul reads are kept once, for the gradient as well; so is what a product of the update makes
   // for the next one. Where a constant alone makes a result f32, that is rounded to the low type.
-  std::vector<ValueId> stored(GraphBuilder& g, const Node& node, const std::vector<ValueId>& inputs,
-                              std::vector<ValueId> outputs) {
+  ValueIds stored(GraphBuilder& g, const Node& node, const ValueIds& inputs, ValueIds outputs) {
     bool once = node.op == &op::softmax || (node.phase == Phase::kUpdate && node.op->fusion == Fusion::kPointwise);
     bool low = once && low_operands_.count(node.outputs[0]) ? true
                : node.op == &op::embedding                  ? low_residual_
@@ -138,7 +137,7 @@ class Caster {
   }
 
   // Whether the op reads low values and f32 constants, and nothing else: then the constants follow.
-  bool follows_constants(GraphBuilder& g, const Node& node, const std::vector<ValueId>& inputs) {
+  bool follows_constants(GraphBuilder& g, const Node& node, const ValueIds& inputs) {
     if (node.op->fusion != Fusion::kPointwise) return false;
     bool met = false, constants = false;
     for (ValueId input : inputs) {
@@ -158,7 +157,7 @@ class Caster {
     return round_to(low_, held) == held ? constant(g, held, Shape(type(value).shape), low_) : value;
   }
 
-  DType wanted(const Node& node, const ChosenFormats& formats, const std::vector<ValueId>& inputs, size_t i) {
+  DType wanted(const Node& node, const ChosenFormats& formats, const ValueIds& inputs, size_t i) {
     DType own = type(inputs[i]).dtype;
     if (!is_float(own)) return own;
     if (is_ordered(node.attrs)) return graph_.dtype(node.inputs[i]);
@@ -174,7 +173,7 @@ class Caster {
 
   // Pointwise ops mix types by themselves, but a vector takes the type of the full-size operand that it is applied to,
   // and in a low residual stream so does every operand of lower rank (the embeddings of the positions).
-  DType type_of_broadcast(const Node& node, const std::vector<ValueId>& inputs, size_t i) {
+  DType type_of_broadcast(const Node& node, const ValueIds& inputs, size_t i) {
     const ValueType own = type(inputs[i]);
     const Shape& shape = graph_.shape(node.outputs[0]);
     if (i == 0 && chooses_rows(node))
@@ -196,7 +195,7 @@ class Caster {
   }
 
   // Ops like concat want one type for all.
-  DType widest_type(const std::vector<ValueId>& inputs) {
+  DType widest_type(const ValueIds& inputs) {
     for (ValueId input : inputs)
       if (type(input).dtype == DType::kF32) return DType::kF32;
     return low_;

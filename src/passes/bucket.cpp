@@ -181,7 +181,7 @@ class Joiner {
 
   void make(const Bucket& bucket) {
     if (is_done_[size_t(bucket.members[0])]) return;
-    std::vector<ValueId> inputs, outputs;
+    ValueIds inputs, outputs;
     std::vector<CutDim> at;
     for (int member : bucket.members) {
       const Node& node = graph_.nodes()[size_t(member)];

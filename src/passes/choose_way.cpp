@@ -39,7 +39,7 @@ Way WayChooser::choose_along(const Node& node, const ShardingRule& rule, size_t 
       for (const Placed& share : shares_.of(node.inputs[i]))
         propose(rule.inputs[i], share.at[axis].is_term() ? wanted(node.inputs[i])[axis] : share.at[axis]);
   for (size_t o = 0; o < node.outputs.size(); ++o) propose(rule.outputs[o], wanted_along(node, node.outputs[o], axis));
-  for (const std::vector<int>& linear : rule.linear) candidates.push_back({.linear = linear});
+  for (const InputSet& linear : rule.linear) candidates.push_back({.linear = linear});
   candidates.emplace_back();
   if (candidates.size() == 1) return candidates[0];
   std::vector<double> costs;

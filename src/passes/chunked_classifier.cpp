@@ -93,7 +93,7 @@ class Finder {
   }
 
   bool find_before(ValueId dloss, Match& m) const {
-    std::vector<ValueId> open{dloss};
+    ValueIds open{dloss};
     std::set<int> found;
     while (!open.empty()) {
       int n = graph_.producer(open.back());
@@ -159,9 +159,9 @@ class ClassifierMaker {
     int64_t chunk = choose_chunk(shape[0], shape[1] * element_bytes_, most_bytes_);
     Attrs attrs = grad.attrs;
     attrs.set("chunk", chunk);
-    std::vector<ValueId> made = rewriter_.in_place_of(grad).add(
-        op::classifier,
-        rewriter_.map(std::vector<ValueId>{logits.inputs[0], logits.inputs[1], grad.inputs[1], grad.inputs[3]}), attrs);
+    ValueIds made = rewriter_.in_place_of(grad).add(
+        op::classifier, rewriter_.map(ValueIds{logits.inputs[0], logits.inputs[1], grad.inputs[1], grad.inputs[3]}),
+        attrs);
     rewriter_.replace(node(m.loss).outputs[0], made[0]);
     rewriter_.replace(node(m.dx).outputs[0], made[1]);
     rewriter_.replace(node(m.dweight).outputs[0], made[2]);

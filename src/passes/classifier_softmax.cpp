@@ -17,7 +17,7 @@ Graph classifier_softmax(int64_t rows, int64_t vocab, int64_t classes, DType dty
   ValueId dloss = g.input("dloss", {DType::kF32, {rows}});
   Attrs attrs{{"classes", classes}};
   set_softcap(attrs, softcap);
-  std::vector<ValueId> loss = g.add(op::cross_entropy, {logits, targets}, attrs);
+  ValueIds loss = g.add(op::cross_entropy, {logits, targets}, attrs);
   graph.add_result("losses", loss[0]);
   ValueId dlogits = g.add1(op::cross_entropy_grad, {logits, targets, loss[1], dloss}, attrs);
   if (narrow) {

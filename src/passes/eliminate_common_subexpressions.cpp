@@ -10,7 +10,7 @@
 namespace tokamak {
 namespace {
 
-size_t hash_of(const OpDef* op, const std::vector<ValueId>& inputs) {
+size_t hash_of(const OpDef* op, const ValueIds& inputs) {
   size_t hash = std::hash<const void*>()(op);
   for (ValueId input : inputs) hash = hash * 1000003 + size_t(input);
   return hash;
@@ -27,7 +27,7 @@ bool eliminate_common_subexpressions(Graph& graph, const PassContext&) {
       rewriter.copy(node);
       continue;
     }
-    std::vector<ValueId> inputs = rewriter.map(node.inputs);
+    ValueIds inputs = rewriter.map(node.inputs);
     auto [begin, end] = seen.equal_range(hash_of(node.op, inputs));
     auto same = [&](const auto& item) {
       return item.second->op == node.op && item.second->attrs == node.attrs &&

@@ -35,7 +35,7 @@ Graph extract(const Graph& graph, const Part& part) {
   };
   for (const Argument& a : graph.arguments())
     if (needed[size_t(a.value)]) map[size_t(a.value)] = out.add_argument(a.kind, a.name, graph.type(a.value), a.spec);
-  std::vector<ValueId> left;
+  ValueIds left;
   for (const auto& [value, state] : part.left) left.push_back(add_state(state));
   for (const auto& [value, state] : part.given)
     if (needed[size_t(value)]) map[size_t(value)] = add_state(state);
@@ -44,10 +44,10 @@ Graph extract(const Graph& graph, const Part& part) {
   for (const Node& node : graph.nodes()) {
     auto is_made = [&](ValueId v) { return needed[size_t(v)] && !part.given.count(v); };
     if (std::none_of(node.outputs.begin(), node.outputs.end(), is_made)) continue;
-    std::vector<ValueId> inputs;
+    ValueIds inputs;
     for (ValueId input : node.inputs) inputs.push_back(map[size_t(input)]);
     g.append_like(node);
-    std::vector<ValueId> outputs = g.add(*node.op, inputs, node.attrs, node.body);
+    ValueIds outputs = g.add(*node.op, inputs, node.attrs, node.body);
     for (size_t o = 0; o < outputs.size(); ++o)
       if (!part.given.count(node.outputs[o])) map[size_t(node.outputs[o])] = outputs[o];
   }

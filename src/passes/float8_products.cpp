@@ -273,7 +273,7 @@ class Float8Products {
     // Before the product, of which the kernel also writes this.
     auto hidden = hidden_.find(graph_.producer(node.outputs[0]));
     if (hidden != hidden_.end()) bounds_[hidden->second] = scale_of(g, hidden_bound(g, node, hidden->second), kLargest);
-    std::vector<ValueId> inputs = rewriter_.map(node.inputs);
+    ValueIds inputs = rewriter_.map(node.inputs);
     Attrs attrs = node.attrs;
     if (node.op == &op::matmul) {
       inputs = {x.values, weight.values, x.scale, weight.scale};
@@ -285,7 +285,7 @@ class Float8Products {
       inputs.insert(inputs.end(), {x.values, weight.values, x.scale, weight.scale, transposed(g, weight.values),
                                    dlogits.scale, dlogits.inverse});
     }
-    std::vector<ValueId> made = g.add(*node.op, inputs, attrs);
+    ValueIds made = g.add(*node.op, inputs, attrs);
     made.resize(node.outputs.size());  // nothing reads what the classifier has more
     rewriter_.replace(node.outputs, made);
   }

@@ -51,7 +51,7 @@ class ColumnFuser {
 
   // What another stage of a pipeline made was made by a row group, which would add it up: in its order.
   bool become_row(int column) {
-    std::vector<ValueId> inputs = units_.inputs(column);
+    ValueIds inputs = units_.inputs(column);
     bool is_of_residual = std::any_of(inputs.begin(), inputs.end(), [&](ValueId v) { return units_.is_residual(v); });
     if (!is_of_residual || group(column).rows == 1 || group(column).cols == 1 || !only_sums(group(column)))
       return false;
@@ -75,7 +75,7 @@ class ColumnFuser {
   // Of whole matrices that the column group reads and the row group makes or reads: they are read once less.
   double shared_bytes(int row, int column) const {
     if (group(row).rows != group(column).rows || group(row).cols != group(column).cols) return 0;
-    std::vector<ValueId> at_hand = units_.inputs(row), made = units_.outputs(row);
+    ValueIds at_hand = units_.inputs(row), made = units_.outputs(row);
     at_hand.insert(at_hand.end(), made.begin(), made.end());
     double bytes = 0;
     for (const GroupValue& value : group(column).values)

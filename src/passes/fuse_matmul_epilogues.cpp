@@ -21,11 +21,11 @@ namespace {
 struct Chain {
   MatmulForm form;  // of the matmul's inputs and, where there is one, `operand`
   const Node* matmul = nullptr;
-  ValueId operand = kNoValue;    // bias, what the function reads, or what is added to
-  ValueId scale = kNoValue;      // of the function's result in eight bits
-  std::vector<int> members;      // nodes that go, the matmul first
-  std::vector<ValueId> results;  // of the members, that the new node makes
-  int at = 0;                    // the member in whose place the new node stands
+  ValueId operand = kNoValue;  // bias, what the function reads, or what is added to
+  ValueId scale = kNoValue;    // of the function's result in eight bits
+  std::vector<int> members;    // nodes that go, the matmul first
+  ValueIds results;            // of the members, that the new node makes
+  int at = 0;                  // the member in whose place the new node stands
 };
 
 class EpilogueFuser {
@@ -280,10 +280,10 @@ class EpilogueFuser {
 
   // With operands and results of the old graph.
   Node make_group(const Chain& chain) const {
-    std::vector<ValueId> inputs = chain.matmul->inputs;
+    ValueIds inputs = chain.matmul->inputs;
     for (ValueId more : {chain.operand, chain.scale})
       if (more != kNoValue) inputs.push_back(more);
-    std::vector<ValueType> types;
+    ValueTypes types;
     for (ValueId input : inputs) types.push_back(type(input));
     auto body = make_body(chain.form, types);
     Node group = *chain.matmul;

@@ -57,7 +57,7 @@ class PrologueFuser {
   // The group moves to the matmul, so whoever reads what else it makes comes later.
   bool may_join(int rows, int matmul, ValueId a) const {
     if (node(rows).op != &op::row || node(rows).phase != node(matmul).phase || escaping_[size_t(a)]) return false;
-    const std::vector<ValueId>& inputs = node(matmul).inputs;
+    const ValueIds& inputs = node(matmul).inputs;
     if (users_[size_t(a)].size() != 1 || std::count(inputs.begin(), inputs.end(), a) != 1) return false;
     for (ValueId made : node(rows).outputs)
       for (int user : users_[size_t(made)])
@@ -79,14 +79,14 @@ class PrologueFuser {
     for (ValueId input : rows.inputs) form.prologue->inputs.push_back(position_of(input, joined.inputs));
     for (ValueId made : rows.outputs)
       form.prologue->outputs.push_back(made == a ? -1 : position_of(made, joined.outputs));
-    std::vector<ValueType> types;
+    ValueTypes types;
     for (ValueId input : joined.inputs) types.push_back(graph_.type(input));
     joined.body = make_body(form, types);
     return joined;
   }
 
   // Among the values, to which it is added where it is not one of them.
-  static int position_of(ValueId value, std::vector<ValueId>& values) {
+  static int position_of(ValueId value, ValueIds& values) {
     auto found = std::find(values.begin(), values.end(), value);
     if (found != values.end()) return int(found - values.begin());
     values.push_back(value);

@@ -93,7 +93,7 @@ class OptimizerFuser {
 
   void emit(Rewriter& rewriter, const Family& family) {
     const Node& first = graph_.nodes()[size_t(family.nodes[0])];
-    std::vector<ValueId> inputs(first.inputs.begin() + 4, first.inputs.end()), outputs;
+    ValueIds inputs(first.inputs.begin() + 4, first.inputs.end()), outputs;
     std::vector<int64_t> decayed;
     for (int n : family.nodes) {
       const Node& node = graph_.nodes()[size_t(n)];

@@ -17,7 +17,7 @@ namespace {
 Graph raw_body(const Graph& graph, const Node& node, const std::vector<bool>& wanted) {
   Graph raw("raw");
   GraphBuilder builder(raw);
-  std::vector<ValueId> inputs, outputs;
+  ValueIds inputs, outputs;
   for (ValueId input : node.inputs) inputs.push_back(builder.input("x", graph.type(input)));
   if (node.op->autocast == Autocast::kFull)
     for (ValueId& input : inputs)

@@ -45,25 +45,25 @@ void GroupUnits::read_node(const Node& node) {
   units_.push_back(std::move(unit));
 }
 
-std::vector<ValueId> GroupUnits::inputs(int u) const {
+ValueIds GroupUnits::inputs(int u) const {
   const Unit& unit = units_[size_t(u)];
   if (unit.group) return unit.group->inputs();
-  std::vector<ValueId> inputs = unit.node->inputs;
+  ValueIds inputs = unit.node->inputs;
   std::sort(inputs.begin(), inputs.end());
   inputs.erase(std::unique(inputs.begin(), inputs.end()), inputs.end());
   return inputs;
 }
 
-std::vector<ValueId> GroupUnits::outputs(int u) const {
+ValueIds GroupUnits::outputs(int u) const {
   const Unit& unit = units_[size_t(u)];
   if (!unit.group) return unit.node->outputs;
-  std::vector<ValueId> outputs;
+  ValueIds outputs;
   for (const GroupResult& result : unit.group->results) outputs.push_back(result.outer);
   return outputs;
 }
 
 bool GroupUnits::has_readers(int u) const {
-  std::vector<ValueId> values = outputs(u);
+  ValueIds values = outputs(u);
   return std::any_of(values.begin(), values.end(), [&](ValueId value) { return is_read(value); });
 }
 
@@ -131,11 +131,10 @@ bool within_limits(const GroupBody& group) {
 }
 
 void append_group(Rewriter& rewriter, const Graph& from, const Node& node, const GroupBody& group) {
-  std::vector<ValueId> inputs = group.inputs();
-  std::vector<ValueType> types;
+  ValueIds inputs = group.inputs();
+  ValueTypes types;
   for (ValueId input : inputs) types.push_back(from.type(input));
-  std::vector<ValueId> outputs =
-      rewriter.in_place_of(node).add(*group.kind, rewriter.map(inputs), {}, make_body(group, types));
+  ValueIds outputs = rewriter.in_place_of(node).add(*group.kind, rewriter.map(inputs), {}, make_body(group, types));
   for (size_t i = 0; i < outputs.size(); ++i) rewriter.replace(group.results[i].outer, outputs[i]);
 }
 

@@ -25,8 +25,8 @@ class GroupUnits {
   bool is_live_group(int u) const { return units_[size_t(u)].live && units_[size_t(u)].group; }
   double position(int u) const { return units_[size_t(u)].position; }
 
-  std::vector<ValueId> inputs(int u) const;
-  std::vector<ValueId> outputs(int u) const;
+  ValueIds inputs(int u) const;
+  ValueIds outputs(int u) const;
   /// Live units that read the value.
   const std::vector<int>& users(ValueId value) const { return users_[size_t(value)]; }
   /// The unit that makes the value; -1 for arguments.

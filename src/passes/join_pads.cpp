@@ -86,7 +86,7 @@ bool join_pads(Graph& graph, const PassContext&) {
       rewriter.copy(node);
       continue;
     }
-    std::vector<ValueId> values;
+    ValueIds values;
     for (const Piece& piece : pieces->list) values.push_back(rewriter.map(piece.value));
     rewriter.replace(node.outputs[0], concat(rewriter.in_place_of(node), values, pieces->dim));
   }

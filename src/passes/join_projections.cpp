@@ -88,7 +88,7 @@ class Finder {
   }
 
   // Putting weights side by side moves fewer bytes than reading the input and writing its gradient once saves.
-  bool pays(const std::vector<ValueId>& projected, const Parts& weights) const {
+  bool pays(const ValueIds& projected, const Parts& weights) const {
     const Shape& shape = graph_.shape(projected[0]);
     int64_t columns = 0;
     for (ValueId weight : weights) columns += graph_.shape(weight)[0];
@@ -198,7 +198,7 @@ class ProjectionJoiner {
   // Where the backward pass gathers parameters again, with ZeRO 3, its weights are others than the forward pass's.
   ValueId side_by_side(const Parts& weights, const Node& at) {
     if (auto made = joined_.find(weights); made != joined_.end()) return made->second;
-    std::vector<ValueId> parts = rewriter_.map({weights.begin(), weights.end()});
+    ValueIds parts = rewriter_.map({weights.begin(), weights.end()});
     return joined_[weights] = concat(rewriter_.in_place_of(at), parts, 0);
   }
 

@@ -12,7 +12,7 @@ namespace tokamak {
 namespace {
 
 // What a sum is of, in the order in which it is added.
-using Terms = std::vector<ValueId>;
+using Terms = ValueIds;
 
 class AddMerger {
  public:
@@ -107,8 +107,8 @@ class AddMerger {
   }
 
   void emit(Rewriter& rewriter, const std::vector<int>& nodes) {
-    std::vector<ValueId> sums;
-    std::vector<std::vector<ValueId>> terms;
+    ValueIds sums;
+    std::vector<ValueIds> terms;
     for (int n : nodes) {
       sums.push_back(graph_.nodes()[size_t(n)].outputs[0]);
       const Terms& of = terms_[size_t(sums.back())];

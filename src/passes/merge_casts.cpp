@@ -31,7 +31,7 @@ class CastMerger {
     for (const Update& update : graph.updates()) kept_.insert(update.value);
     for (const Node& node : graph.nodes())
       if (ValueId parameter = cast_parameter(node); parameter != kNoValue) {
-        std::vector<ValueId>& all = parameters_[family_of(node)];
+        ValueIds& all = parameters_[family_of(node)];
         if (std::find(all.begin(), all.end(), parameter) == all.end()) all.push_back(parameter);
       }
     std::erase_if(parameters_, [](const auto& family) { return family.second.size() < 2; });
@@ -78,8 +78,8 @@ class CastMerger {
   ValueId merged(const Node& node, ValueId parameter) {
     const ValueType& type = graph_.type(node.outputs[0]);
     GraphBuilder& g = rewriter_.in_place_of(node);
-    const std::vector<ValueId>& all = parameters_.at(family_of(node));
-    std::vector<ValueId>& copies = copies_[family_of(node)];
+    const ValueIds& all = parameters_.at(family_of(node));
+    ValueIds& copies = copies_[family_of(node)];
     if (copies.empty()) copies = multi_cast(g, rewriter_.map(all), type.dtype);
     size_t index = size_t(std::find(all.begin(), all.end(), parameter) - all.begin());
     return reshape(g, copies[index], type.shape);
@@ -90,8 +90,8 @@ class CastMerger {
   std::set<ValueId> kept_;  // in states
   bool has_backward_;
   Rewriter rewriter_;
-  std::map<Family, std::vector<ValueId>> parameters_;  // in order, each once
-  std::map<Family, std::vector<ValueId>> copies_;      // what became of them, in the new graph
+  std::map<Family, ValueIds> parameters_;  // in order, each once
+  std::map<Family, ValueIds> copies_;      // what became of them, in the new graph
 };
 
 }  // namespace

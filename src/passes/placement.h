@@ -2,6 +2,7 @@
 // together; and how it gets from one placement to another.
 #pragma once
 
+#include "base/short_list.h"
 #include "graph/builder.h"
 #include "graph/mesh.h"
 
@@ -27,7 +28,7 @@ struct Placement {
   bool operator==(const Placement&) const = default;
 };
 
-using Placements = std::vector<Placement>;  // by axis of the mesh
+using Placements = ShortList<Placement, 4>;  // by axis of the mesh
 
 /// Those that the cuts say, and the cuts that those say (not which are terms).
 Placements placements_of(const std::vector<Cut>& cuts, const Mesh& mesh);

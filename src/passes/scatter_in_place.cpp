@@ -42,7 +42,7 @@ bool scatter_in_place(Graph& graph, const PassContext&) {
       continue;
     }
     const Node& scatter = graph.nodes()[size_t(graph.producer(node.inputs[size_t(operand[n])]))];
-    std::vector<ValueId> inputs = rewriter.map(scatter.inputs);
+    ValueIds inputs = rewriter.map(scatter.inputs);
     inputs.push_back(rewriter.map(node.inputs[size_t(1 - operand[n])]));
     rewriter.replace(node.outputs, rewriter.in_place_of(node).add(op::embedding_grad, inputs, scatter.attrs));
   }

@@ -4,6 +4,8 @@
 #include "passes/step_mesh.h"
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_map>
 
 namespace tokamak {
 namespace {
@@ -14,7 +16,9 @@ int64_t parts_of_time(const Mesh& mesh) { return mesh.size(kContextAxis) == 1 ? 
 
 class Seeder {
  public:
-  Seeder(const Graph& graph, const PassContext& context) : graph_(graph), context_(context), mesh_(context.mesh) {}
+  Seeder(const Graph& graph, const PassContext& context) : graph_(graph), context_(context), mesh_(context.mesh) {
+    for (const Argument& argument : graph.arguments()) by_name_.emplace(argument.name, &argument);
+  }
 
   std::vector<Cut> cuts_of(const Argument& argument) {
     cuts_.clear();
@@ -52,9 +56,8 @@ class Seeder {
 
   // The one that a state belongs to; of no state, itself.
   const Argument& parameter_of(const Argument& state) const {
-    for (const Argument& argument : graph_.arguments())
-      if (argument.name == state.spec.of) return argument;
-    return state;
+    auto found = by_name_.find(state.spec.of);
+    return found == by_name_.end() ? state : *found->second;
   }
 
   void cut_matrix(const ArgumentSpec& spec, const ArgumentSpec& of_parameter) {
@@ -114,6 +117,7 @@ class Seeder {
   const Graph& graph_;
   const PassContext& context_;
   const Mesh& mesh_;
+  std::unordered_map<std::string_view, const Argument*> by_name_;
   Shape shape_;
   int64_t dims_ = 0;  // of the parameter that it belongs to
   std::vector<Cut> cuts_;

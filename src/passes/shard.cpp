@@ -105,8 +105,8 @@ class Sharder {
 
   void emit(const Node& node, const ShardingRule& rule, const std::vector<Way>& ways) {
     g_.append_like(node);
-    std::vector<ValueId> inputs;
-    std::vector<Shape> input_shapes, output_shapes;
+    ValueIds inputs;
+    ShortList<Shape, 4> input_shapes, output_shapes;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       inputs.push_back(get(node.inputs[i], by_axis([&](size_t axis) { return input_of(rule, ways[axis], i); })));
       input_shapes.push_back(g_.shape(inputs.back()));
@@ -118,7 +118,7 @@ class Sharder {
     }
     Node part = node;
     if (node.op->sharding.of_part) node.op->sharding.of_part(part.attrs, input_shapes, output_shapes);
-    std::vector<ValueId> outputs = append(part, inputs, rule, ways);
+    ValueIds outputs = append(part, inputs, rule, ways);
     for (size_t o = 0; o < outputs.size(); ++o) {
       ValueType expected{whole_.type(node.outputs[o]).dtype, output_shapes[o]};
       TOKAMAK_CHECK(g_.type(outputs[o]) == expected, "[shard] a share is {} instead of {}",
@@ -127,8 +127,7 @@ class Sharder {
     }
   }
 
-  std::vector<ValueId> append(const Node& part, const std::vector<ValueId>& inputs, const ShardingRule& rule,
-                              const std::vector<Way>& ways) {
+  ValueIds append(const Node& part, const ValueIds& inputs, const ShardingRule& rule, const std::vector<Way>& ways) {
     g_.append_like(part);
     std::vector<PlacedCut> placed, numbered;
     for (size_t axis = 0; axis < ways.size(); ++axis) {
@@ -150,7 +149,7 @@ class Sharder {
   void visit_decomposed(const Node& node) {
     auto first = whole_.nodes().size();
     source_.append().append_like(node);
-    std::vector<ValueId> outputs = node.op->decompose(source_.append(), node, node.inputs);
+    ValueIds outputs = node.op->decompose(source_.append(), node, node.inputs);
     std::vector<bool> needed(size_t(whole_.num_values()), false);
     for (size_t o = 0; o < outputs.size(); ++o) {
       ValueId output = node.outputs[o];
@@ -184,7 +183,7 @@ class Sharder {
     ValueId sum = kNoValue;
     source_.append().append_like(node);
     for (const auto& [is_cut, group] : groups) {
-      std::vector<ValueId> of_whole, of_share;
+      ValueIds of_whole, of_share;
       for (size_t i : group) of_whole.push_back(node.inputs[i]), of_share.push_back(terms[i].value);
       ValueId value = source_.append().add1(*node.op, of_whole, node.attrs);
       Placements at = by_axis([&, &cut = is_cut](size_t axis) {

@@ -81,15 +81,15 @@ class Splitter {
     return taken;
   }
 
-  static std::vector<ValueId> ends_of(const Part& part) {
-    std::vector<ValueId> ends;
+  static ValueIds ends_of(const Part& part) {
+    ValueIds ends;
     for (const Result& result : part.results) ends.push_back(result.value);
     for (const Update& update : part.updates) ends.push_back(update.value);
     return ends;
   }
 
   // Gives the program all nodes that these values are made of, but for those that another program has already.
-  void claim(const std::vector<ValueId>& ends, int program) {
+  void claim(const ValueIds& ends, int program) {
     std::vector<bool> needed(size_t(graph_.num_values()), false);
     for (ValueId end : ends) needed[size_t(end)] = true;
     for (size_t n = graph_.nodes().size(); n-- > 0;) {
@@ -104,7 +104,7 @@ class Splitter {
   // Whether a gradient needs no matrix product that no program has yet. A gradient that is a sum
   // stays where a kernel may make it beside other work: a kernel of its own would add in another order.
   bool is_cheap(ValueId value) const {
-    std::vector<ValueId> wanted = {value};
+    ValueIds wanted = {value};
     std::set<ValueId> seen(wanted.begin(), wanted.end());
     while (!wanted.empty()) {
       int maker = graph_.producer(wanted.back());
@@ -129,7 +129,7 @@ class Splitter {
 
   // What program `reader` needs of earlier ones becomes states: they write them, and it reads them.
   void connect(std::vector<Part>& parts, size_t reader) {
-    std::vector<ValueId> wanted = ends_of(parts[reader]);
+    ValueIds wanted = ends_of(parts[reader]);
     std::set<ValueId> seen(wanted.begin(), wanted.end());
     while (!wanted.empty()) {
       ValueId value = wanted.back();

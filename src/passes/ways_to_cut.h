@@ -11,7 +11,7 @@ namespace tokamak {
 /// all of it on every rank.
 struct Way {
   FactorCut cut;
-  std::vector<int> linear;
+  InputSet linear;
   bool operator==(const Way&) const = default;
 };
 

@@ -29,7 +29,7 @@ WholeGraph::WholeGraph(const Graph& graph)
 }
 
 ShardingRule WholeGraph::rule_of(const Node& node) const {
-  std::vector<ValueType> types;
+  ValueTypes types;
   for (ValueId output : node.outputs) types.push_back(graph_.type(output));
   return sharding_rule(spec_of(graph_, node), types);
 }

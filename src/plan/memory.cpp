@@ -46,7 +46,7 @@ MemoryPeak find_peak(const Plan& plan, size_t count) {
   std::vector<int64_t> live = live_bytes(plan.blocks, int(plan.graph.nodes().size()));
   MemoryPeak peak;
   peak.node = int(std::max_element(live.begin(), live.end()) - live.begin());
-  std::vector<ValueId> alive;
+  ValueIds alive;
   for (const Argument& argument : plan.graph.arguments()) alive.push_back(argument.value);
   for (const Block& block : plan.blocks)
     if (block.first <= peak.node && peak.node <= block.last) alive.push_back(value_at(plan.graph, block, peak.node));

@@ -15,7 +15,7 @@ class Finder {
   Finder(const Graph& graph, const StorageMap& storage)
       : graph_(graph), storage_(storage), taken_(storage.blocks.size(), false) {}
 
-  void add(const std::vector<ValueId>& values) {
+  void add(const ValueIds& values) {
     std::vector<int> row;
     for (ValueId value : values) {
       int block = storage_.block_of[size_t(value)];

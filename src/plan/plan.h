@@ -17,9 +17,9 @@ struct Location {
 struct Block {
   int64_t offset = -1;
   int64_t bytes = 0;
-  int first = 0;                // taken from this node on
-  int last = 0;                 // to this one, included; the number of nodes: to the end of the run
-  std::vector<ValueId> values;  // in order of definition, without views
+  int first = 0;    // taken from this node on
+  int last = 0;     // to this one, included; the number of nodes: to the end of the run
+  ValueIds values;  // in order of definition, without views
 };
 
 /// Launches of one stream run one after the other, beside those of the others.

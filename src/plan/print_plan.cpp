@@ -14,7 +14,7 @@ std::string located(const Plan& plan, ValueId value) {
   return fmt::format("%{}@{}", value, plan.graph.argument_of(location.argument)->name);
 }
 
-std::string located(const Plan& plan, const std::vector<ValueId>& values) {
+std::string located(const Plan& plan, const ValueIds& values) {
   std::string list;
   for (ValueId value : values) list += (list.empty() ? "" : ", ") + located(plan, value);
   return list;

@@ -17,9 +17,11 @@ enum class Lane : uint8_t { kCompute, kSide, kCommunication };
 // for such places, 3.4 ms in all.
 constexpr double kLate = 0.02;
 
+using Nodes = ShortList<int, 4>;
+
 // Nodes that made the operands of node n, through views.
-std::vector<int> find_producers(const Graph& graph, const std::vector<ValueId>& roots, int n) {
-  std::vector<int> found;
+Nodes find_producers(const Graph& graph, const std::vector<ValueId>& roots, int n) {
+  Nodes found;
   for (ValueId input : graph.nodes()[size_t(n)].inputs)
     if (int producer = graph.producer(roots[size_t(input)]); producer >= 0) found.push_back(producer);
   return found;
@@ -53,7 +55,7 @@ class Chooser {
   bool works(int n) const { return graph_.nodes()[size_t(n)].op->fusion != Fusion::kView; }
   bool is_backward(int n) const { return graph_.nodes()[size_t(n)].phase == Phase::kBackward; }
 
-  std::vector<int> producers(int n) const { return find_producers(graph_, roots_, n); }
+  Nodes producers(int n) const { return find_producers(graph_, roots_, n); }
 
   // What else of the backward pass reads it does not hold up stream 0 either: it is beside already, and on the side
   // stream reads nothing else of the backward pass.
@@ -62,7 +64,7 @@ class Chooser {
     return std::all_of(readers.begin(), readers.end(), [&](int reader) {
       if (!is_backward(reader)) return true;
       if (lane_[size_t(reader)] == Lane::kCommunication) return bool(leads_[size_t(reader)]);
-      std::vector<int> sources = producers(reader);
+      Nodes sources = producers(reader);
       return lane_[size_t(reader)] == Lane::kSide &&
              std::all_of(sources.begin(), sources.end(), [&](int s) { return s == n || !is_backward(s); });
     });
@@ -104,7 +106,7 @@ class Pacer {
  private:
   size_t stream_of(int node) const { return size_t(assignment_.stream[size_t(node)]); }
 
-  std::vector<int> producers(int node) const { return find_producers(graph_, roots_, node); }
+  Nodes producers(int node) const { return find_producers(graph_, roots_, node); }
 
   // By launch.
   std::vector<Span> run_clock() const {
@@ -112,7 +114,7 @@ class Pacer {
     for (const PlannedStream& stream : assignment_.streams) resources.push_back(stream.resource);
     StreamClock clock(resources);
     for (const Launch& launch : launches_) {
-      std::vector<int> after = producers(launch.node);
+      Nodes after = producers(launch.node);
       for (int& producer : after) producer = task[size_t(producer)];
       task[size_t(launch.node)] =
           clock.add({int(stream_of(launch.node)), launch.seconds, launch.taken_share, std::move(after)});

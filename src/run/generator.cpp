@@ -118,7 +118,7 @@ bool Generator::share_weights(const Graph& graph) {
 void Generator::prepare_cast() {
   Graph graph("cast");
   GraphBuilder g(graph);
-  std::vector<ValueId> from;
+  ValueIds from;
   DType to = DType::kF32;
   for (const std::string& name : trained_->names()) {
     if (!is_parameter(trained_->spec(name).role) || store_.data(name) == trained_->data(name)) continue;

@@ -20,7 +20,7 @@ TEST(Differentiate, AppendsTheBackwardPhaseOfTheSameGraph) {
       "result loss = %2 }");
   GraphBuilder g(graph);
   ValueId w = graph.find_argument("w");
-  std::vector<ValueId> grads = differentiate(g, graph.find_result("loss"), {&w, 1});
+  ValueIds grads = differentiate(g, graph.find_result("loss"), {&w, 1});
   graph.add_result("grad", grads[0]);
   verify(graph);
   for (size_t n = 2; n < graph.nodes().size(); ++n) EXPECT_EQ(graph.nodes()[n].phase, Phase::kBackward);
@@ -35,7 +35,7 @@ TEST(Differentiate, GoesOnFromAGradientThatIsGiven) {
       parse("graph g { param w = %0 : f32[2] state dy = %1 : f32[2] %2 = mul(%0, %0) : f32[2] result y = %2 }");
   GraphBuilder g(graph);
   ValueId w = graph.find_argument("w");
-  std::vector<ValueId> grads = differentiate(g, graph.find_result("y"), graph.find_argument("dy"), {&w, 1});
+  ValueIds grads = differentiate(g, graph.find_result("y"), graph.find_argument("dy"), {&w, 1});
   graph.add_result("grad", grads[0]);
   for (size_t n = 1; n < graph.nodes().size(); ++n) EXPECT_EQ(graph.nodes()[n].phase, Phase::kBackward);
   HostTensor x({DType::kF32, {2}}, {3, -4}), dy({DType::kF32, {2}}, {10, 100});
@@ -47,8 +47,8 @@ TEST(Differentiate, GivesNoValueForWhatDoesNotMatter) {
       "graph g { param w = %0 : f32[] param v = %1 : f32[] input ids = %2 : i32[] %3 = exp(%0) : f32[] result loss = "
       "%3 }");
   GraphBuilder g(graph);
-  std::vector<ValueId> wrt{0, 1, 2};
-  std::vector<ValueId> grads = differentiate(g, graph.find_result("loss"), wrt);
+  ValueIds wrt{0, 1, 2};
+  ValueIds grads = differentiate(g, graph.find_result("loss"), wrt);
   EXPECT_NE(grads[0], kNoValue);
   EXPECT_EQ(grads[1], kNoValue);
   EXPECT_EQ(grads[2], kNoValue);
@@ -130,14 +130,14 @@ TEST_P(ModelGradient, EqualsFiniteDifferences) {
 
   Graph whole = forward;
   GraphBuilder b(whole);
-  std::vector<ValueId> parameters;
+  ValueIds parameters;
   std::vector<size_t> places;  // of the parameters among the arguments
   for (size_t i = 0; i < forward.arguments().size(); ++i) {
     if (forward.arguments()[i].kind != Argument::Kind::kParameter) continue;
     parameters.push_back(forward.arguments()[i].value);
     places.push_back(i);
   }
-  std::vector<ValueId> grads = differentiate(b, whole.find_result("loss"), parameters);
+  ValueIds grads = differentiate(b, whole.find_result("loss"), parameters);
   for (ValueId grad : grads) whole.add_result("grad", grad);
   verify(whole);
 

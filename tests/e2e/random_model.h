@@ -187,10 +187,10 @@ class RandomModel {
   }
 
   void add_backward(ValueId loss) {
-    std::vector<ValueId> wrt;
+    ValueIds wrt;
     for (const Argument& argument : graph_.arguments())
       if (argument.kind == Argument::Kind::kParameter) wrt.push_back(argument.value);
-    std::vector<ValueId> grads = differentiate(g_, loss, wrt);
+    ValueIds grads = differentiate(g_, loss, wrt);
     Gradients known;
     for (size_t i = 0; i < wrt.size(); ++i) {
       if (grads[i] == kNoValue) continue;
@@ -214,7 +214,7 @@ class RandomModel {
   Graph graph_{"random"};
   GraphBuilder g_;
   ValueId rng_ = kNoValue;
-  std::vector<ValueId> values_;
+  ValueIds values_;
   int parameters_ = 0;
   int64_t random_stream_ = 0;
 };

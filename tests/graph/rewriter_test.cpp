@@ -74,7 +74,7 @@ TEST(InlineGraph, PutsInputsForArguments) {
   Graph body = test::parse(kText), graph("outer");
   GraphBuilder g(graph);
   ValueId a = g.input("a", {DType::kF32, {2}});
-  std::vector<ValueId> results = inline_graph(g, body, std::vector<ValueId>{a, a});
+  ValueIds results = inline_graph(g, body, ValueIds{a, a});
   ASSERT_EQ(results.size(), 1u);
   graph.add_result("r", results[0]);
   EXPECT_EQ(print(graph), R"(graph outer {
@@ -84,7 +84,7 @@ TEST(InlineGraph, PutsInputsForArguments) {
   result r = %2
 }
 )");
-  EXPECT_THROW(inline_graph(g, body, std::vector<ValueId>{a}), InternalError);
+  EXPECT_THROW(inline_graph(g, body, ValueIds{a}), InternalError);
 }
 
 }  // namespace

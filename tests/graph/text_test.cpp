@@ -91,7 +91,7 @@ TEST(GraphText, DoublesKeepTheirBits) {
 constexpr AttrDef kManyAttrs[] = {{"b"}, {"d"}, {"i"}, {"list"}, {"s"}, {"t"}};
 constinit const OpDef kMany = {
     .name = "many", .min_inputs = 0, .max_inputs = 0, .attrs = kManyAttrs, .infer = [](const NodeSpec&) {
-      return std::vector<ValueType>{{DType::kF32, {}}};
+      return ValueTypes{{DType::kF32, {}}};
     }};
 
 TEST(GraphText, EveryTypeOfAttributeSurvives) {

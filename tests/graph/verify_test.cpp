@@ -36,7 +36,7 @@ void expect_rejected(const Graph& graph, const std::string& piece) {
   ADD_FAILURE() << "verify() accepted what should fail with: " << piece;
 }
 
-Node node_of(const OpDef& op, std::vector<ValueId> inputs, Attrs attrs = {}) {
+Node node_of(const OpDef& op, ValueIds inputs, Attrs attrs = {}) {
   Node node;
   node.op = &op;
   node.inputs = std::move(inputs);

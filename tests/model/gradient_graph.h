@@ -54,10 +54,10 @@ inline Graph gradient_graph(const ModelConfig& model, int64_t B, const CompileCo
   graph.add_result("loss", family_of(model).loss(g, model, {tokens, targets, kNoValue, packed}));
   if (compile) run_passes(graph, PassStage::kForward, {{}, *compile});
   GraphBuilder backward(graph);
-  std::vector<ValueId> parameters;
+  ValueIds parameters;
   for (const Argument& argument : graph.arguments())
     if (argument.kind == Argument::Kind::kParameter) parameters.push_back(argument.value);
-  std::vector<ValueId> grads = differentiate(backward, graph.find_result("loss"), parameters);
+  ValueIds grads = differentiate(backward, graph.find_result("loss"), parameters);
   for (size_t i = 0; i < grads.size(); ++i)
     graph.add_result("grad." + graph.argument_of(parameters[i])->name, grads[i]);
   if (compile) run_passes(graph, PassStage::kStep, {{}, *compile});

@@ -99,7 +99,7 @@ TEST(Adamw, ScaleZeroLeavesEverythingWhateverTheGradient) {
 Graph decomposed_graph(const OpCase& c) {
   Graph whole = case_graph(c), graph("decomposed");
   GraphBuilder g(graph);
-  std::vector<ValueId> inputs;
+  ValueIds inputs;
   for (size_t i = 0; i < c.inputs.size(); ++i) inputs.push_back(g.input(fmt::format("x{}", i), c.inputs[i].type));
   for (ValueId output : c.op->decompose(g, whole.nodes()[0], inputs))
     graph.add_result(fmt::format("y{}", graph.results().size()), output);

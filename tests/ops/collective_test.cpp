@@ -115,10 +115,10 @@ TEST(Collective, AllToAllCutsAnotherDim) {
 }
 
 // The outputs of an op of two tensors, on two ranks: of `y0` and `y1` each.
-Ranks run_two(const OpDef& op, Attrs attrs, const std::vector<ValueType>& types, const Ranks& x0, const Ranks& x1) {
+Ranks run_two(const OpDef& op, Attrs attrs, const ValueTypes& types, const Ranks& x0, const Ranks& x1) {
   Graph graph;
   GraphBuilder g(graph);
-  std::vector<ValueId> y = g.add(op, {g.input("x0", types[0]), g.input("x1", types[1])}, std::move(attrs));
+  ValueIds y = g.add(op, {g.input("x0", types[0]), g.input("x1", types[1])}, std::move(attrs));
   graph.add_result("y0", y[0]);
   graph.add_result("y1", y[1]);
   verify(graph);

@@ -107,9 +107,9 @@ TEST(ContextAttention, IsThatOfItsParts) {
     }
     ASSERT_TRUE(has_parts(node)) << c.name;
     GraphBuilder g(parts);
-    std::vector<ValueId> in;
+    ValueIds in;
     for (const Argument& argument : whole.arguments()) in.push_back(g.input(argument.name, whole.type(argument.value)));
-    std::vector<ValueId> outputs = context_attention_in_parts(g, node, in);
+    ValueIds outputs = context_attention_in_parts(g, node, in);
     std::vector<HostTensor> arguments = case_arguments(c);
     gather_own_keys(arguments);
     if (node.op == &op::context_attention_grad) {  // numbers of the size that they have

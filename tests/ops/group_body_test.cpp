@@ -41,8 +41,8 @@ constexpr std::string_view kRow = R"(graph g {
   result y = %3
 })";
 
-std::vector<ValueType> input_types(const Graph& graph, const Node& node) {
-  std::vector<ValueType> types;
+ValueTypes input_types(const Graph& graph, const Node& node) {
+  ValueTypes types;
   for (ValueId input : node.inputs) types.push_back(graph.type(input));
   return types;
 }
@@ -58,7 +58,7 @@ TEST(GroupBody, KnowsWhatVariesAlongWhat) {
   GroupBody group = read_group(graph.nodes()[0]);
   EXPECT_EQ(group.kind, &op::row);
   EXPECT_EQ(group.shape(group.values[0]), (Shape{4, 3}));
-  EXPECT_EQ(group.inputs(), (std::vector<ValueId>{0, 1, 2}));
+  EXPECT_EQ(group.inputs(), (ValueIds{0, 1, 2}));
   EXPECT_EQ(group.num_nodes(), 10);
   const GroupValue &largest = group.values[size_t(group.results[1].value)],
                    &sum = group.values[size_t(group.results[2].value)];
@@ -73,7 +73,7 @@ TEST(GroupBody, PruningDropsWhatNoResultNeeds) {
   group.results.pop_back();
   group.prune();
   EXPECT_EQ(group.num_nodes(), 2);  // the cast and the maximum
-  EXPECT_EQ(group.inputs(), std::vector<ValueId>{0});
+  EXPECT_EQ(group.inputs(), ValueIds{0});
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ bool all_f32(const OpCase& c) {
 // gradient stands for another.
 struct Projected {
   Graph graph{"projected"};
-  std::vector<ValueId> wrt;       // the float inputs
+  ValueIds wrt;                   // the float inputs
   std::vector<size_t> positions;  // their positions among the inputs
   std::vector<HostTensor> arguments;
 };
@@ -73,7 +73,7 @@ Projected project(const OpCase& c) {
       p.wrt.push_back(p.graph.arguments()[i].value);
       p.positions.push_back(i);
     }
-  std::vector<ValueId> outputs = p.graph.nodes()[0].outputs;
+  ValueIds outputs = p.graph.nodes()[0].outputs;
   outputs.resize(std::min(outputs.size(), c.gradients));
   ValueId loss = kNoValue;
   for (size_t k = 0; k < outputs.size(); ++k) {
@@ -129,7 +129,7 @@ struct Differentiated {
 
   Projected p;
   Graph backward;
-  std::vector<ValueId> grads;  // of p.wrt
+  ValueIds grads;  // of p.wrt
 };
 
 // Every op of the graph is one of all_ops(), which coverage_test.cpp goes by.
@@ -151,9 +151,9 @@ TEST_P(OpTest, ReferenceEqualsDecomposition) {
   if (!c.op->decompose || !all_f32(c)) return;
   Graph graph = case_graph(c), simpler("simpler");
   GraphBuilder g(simpler);
-  std::vector<ValueId> inputs;
+  ValueIds inputs;
   for (size_t i = 0; i < c.inputs.size(); ++i) inputs.push_back(g.input(fmt::format("x{}", i), c.inputs[i].type));
-  std::vector<ValueId> outputs = c.op->decompose(g, graph.nodes()[0], inputs);
+  ValueIds outputs = c.op->decompose(g, graph.nodes()[0], inputs);
   ASSERT_EQ(outputs.size(), graph.results().size());
   for (size_t i = 0; i < outputs.size(); ++i) {
     EXPECT_EQ(g.type(outputs[i]), graph.type(graph.results()[i].value));
@@ -201,7 +201,7 @@ std::string case_name(const ::testing::TestParamInfo<OpCase>& info) {
 // An op with two outputs, 2 x and 3 x, whose gradient is given.
 OpDef two_outputs(decltype(OpDef::gradient) gradient) {
   return {.name = "two_outputs",
-          .infer = [](const NodeSpec& spec) { return std::vector<ValueType>(2, spec.inputs[0]); },
+          .infer = [](const NodeSpec& spec) { return ValueTypes(2, spec.inputs[0]); },
           .gradient = gradient,
           .reference =
               [](const Node&, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
@@ -218,7 +218,7 @@ ValueId weighted_sum(GraphBuilder& g, double a, ValueId x, double b, ValueId y) 
 
 // The weights tell outputs apart, and elements.
 TEST(GradientCheck, FindsGradientsThatAreWrong) {
-  using Grads = std::vector<ValueId>;
+  using Grads = ValueIds;
   using OutGrads = std::span<const ValueId>;
   auto fault_of = [](decltype(OpDef::gradient) gradient) {
     OpDef op = two_outputs(gradient);
@@ -290,9 +290,9 @@ std::vector<OpCase> with_gradients(std::vector<OpCase> cases, const OpDef& op, s
 Graph case_graph(const OpCase& c) {
   Graph graph("case");
   GraphBuilder g(graph);
-  std::vector<ValueId> inputs;
+  ValueIds inputs;
   for (size_t i = 0; i < c.inputs.size(); ++i) inputs.push_back(g.input(fmt::format("x{}", i), c.inputs[i].type));
-  std::vector<ValueId> outputs = g.add(*c.op, inputs, c.attrs, c.body);
+  ValueIds outputs = g.add(*c.op, inputs, c.attrs, c.body);
   for (size_t i = 0; i < outputs.size(); ++i) graph.add_result(fmt::format("y{}", i), outputs[i]);
   verify(graph);
   return graph;

@@ -36,7 +36,7 @@ MatmulForm form_of(const Graph& graph) { return read_matmul(graph, graph.nodes()
 // Reading and making are inverse to each other.
 void expect_round_trip(const Graph& graph) {
   const Node& node = graph.nodes()[0];
-  std::vector<ValueType> types;
+  ValueTypes types;
   for (ValueId input : node.inputs) types.push_back(graph.type(input));
   EXPECT_EQ(print(*make_body(form_of(graph), types)), print(*node.body));
 }
@@ -108,7 +108,7 @@ TEST(MatmulForm, OfAFunctionOfTheSumThatIsStored) {
   EXPECT_EQ(form.y, 1);
   ASSERT_TRUE(form.function);
   EXPECT_EQ(form.function->num_nodes(), 3);
-  EXPECT_EQ(form.function->inputs(), std::vector<ValueId>{0});
+  EXPECT_EQ(form.function->inputs(), ValueIds{0});
   EXPECT_FALSE(form.applies(op::mul));
   expect_round_trip(graph);
 }

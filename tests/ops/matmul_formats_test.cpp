@@ -58,7 +58,10 @@ TEST(MatmulFormats, AreReadAsTheyWereSet) {
             continue;
           }
           set_formats(attrs, formats);
-          NodeSpec spec{op::matmul, {{storage_of(a), {2, 3}}, {storage_of(b), {3, 4}}}, attrs};
+          Graph graph;
+          ValueIds operands{graph.add_argument(Argument::Kind::kInput, "a", {storage_of(a), {2, 3}}),
+                            graph.add_argument(Argument::Kind::kInput, "b", {storage_of(b), {3, 4}})};
+          NodeSpec spec{op::matmul, OperandTypes(graph, operands), attrs};
           EXPECT_EQ(matmul_formats(spec), formats) << format_name(a) << " " << format_name(b);
           EXPECT_EQ(op::matmul.infer(spec)[0].dtype, result);
         }

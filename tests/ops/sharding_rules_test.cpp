@@ -50,7 +50,7 @@ HostTensor run_together(const Tensors& parts, const Collective& collective) {
 struct Whole {
   Graph graph;
   Tensors inputs, outputs;
-  std::vector<ValueType> types;
+  ValueTypes types;
   ShardingRule rule;
 
   explicit Whole(const OpCase& c) : graph(case_graph(c)), inputs(case_arguments(c)) {
@@ -81,8 +81,8 @@ std::vector<Tensors> cut_inputs(const Whole& whole, const WayToCut& cut) {
   return ranks;
 }
 
-std::vector<ValueId> append_part(GraphBuilder& g, const Whole& whole, const Node& part, const WayToCut& cut,
-                                 const std::vector<ValueId>& inputs, ValueId coordinate) {
+ValueIds append_part(GraphBuilder& g, const Whole& whole, const Node& part, const WayToCut& cut, const ValueIds& inputs,
+                     ValueId coordinate) {
   const Factor& factor = whole.rule.factors[size_t(cut.factor)];
   int64_t length = factor.size / (cut.blocks * cut.size);
   PlacedCut placed{cut.factor, cut.blocks, length, cut.mirrored, {"axis", cut.size}, coordinate};
@@ -97,7 +97,7 @@ std::vector<Tensors> run_parts(const Whole& whole, const WayToCut& cut) {
   Graph graph;
   GraphBuilder g(graph);
   std::vector<Tensors> arguments = cut_inputs(whole, cut);
-  std::vector<ValueId> inputs;
+  ValueIds inputs;
   std::vector<Shape> input_shapes, output_shapes;
   for (const HostTensor& input : arguments[0]) {
     inputs.push_back(g.input("x" + std::to_string(inputs.size()), input.type));
@@ -111,7 +111,7 @@ std::vector<Tensors> run_parts(const Whole& whole, const WayToCut& cut) {
   ValueId coordinate = g.input("coordinate", {DType::kI32, {}});
   for (size_t r = 0; r < arguments.size(); ++r) arguments[r].push_back(HostTensor({DType::kI32, {}}, {double(r)}));
   if (part.op->sharding.of_part) part.op->sharding.of_part(part.attrs, input_shapes, output_shapes);
-  std::vector<ValueId> outputs = append_part(g, whole, part, cut, inputs, coordinate);
+  ValueIds outputs = append_part(g, whole, part, cut, inputs, coordinate);
   for (size_t i = 0; i < outputs.size(); ++i) {
     EXPECT_EQ(to_string(g.type(outputs[i])), to_string(ValueType{whole.types[i].dtype, output_shapes[i]}));
     graph.add_result("y" + std::to_string(i), outputs[i]);
@@ -201,7 +201,7 @@ TEST(ShardingRules, AgreeWithTheReference) {
 TEST(ShardingRules, SayWhatIsLinear) {
   for (const OpCase& c : all_cases()) {
     Whole whole(c);
-    for (const std::vector<int>& set : whole.rule.linear) {
+    for (const InputSet& set : whole.rule.linear) {
       SCOPED_TRACE(c.name);
       Tensors first = whole.inputs, second = whole.inputs;
       for (int i : set) {

@@ -21,11 +21,11 @@ Graph rank_graph(double dropout) {
   ValueId qkv = g.input("qkv", {DType::kBF16, {2, 4, 24}}), kv = g.input("kv", {DType::kBF16, {6, 4, 16}});
   ValueId rank = g.input("rank", {DType::kI32, {}}), dout = g.input("dout", {DType::kBF16, {2, 4, 8}});
   Attrs attrs{{"dropout", dropout}, {"heads", int64_t(2)}, {"scale", 0.5}, {"stream", int64_t(0)}};
-  std::vector<ValueId> in{qkv, kv, rank};
+  ValueIds in{qkv, kv, rank};
   if (dropout > 0) in.push_back(g.input("rng", {DType::kI32, {2}}));
-  std::vector<ValueId> out = g.add(op::context_attention, in, attrs);
+  ValueIds out = g.add(op::context_attention, in, attrs);
   in.insert(in.begin() + 3, {out[0], out[1], dout});
-  std::vector<ValueId> grads = g.add(op::context_attention_grad, in, attrs);
+  ValueIds grads = g.add(op::context_attention_grad, in, attrs);
   for (ValueId value : {out[0], out[1], grads[0], grads[1]}) graph.add_result("y" + std::to_string(value), value);
   return graph;
 }

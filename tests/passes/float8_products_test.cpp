@@ -320,7 +320,7 @@ TEST(Float8Products, TheClassifierInPartsIsTheSame) {
   const Node& node = whole.nodes().back();
   Graph decomposed("parts");
   GraphBuilder g(decomposed);
-  std::vector<ValueId> inputs;
+  ValueIds inputs;
   for (size_t i = 0; i < 8; ++i)
     inputs.push_back(g.input(fmt::format("x{}{}", i, i < 6 ? "" : "_positive"), whole.type(node.inputs[i])));
   ValueId scale = g.input("scale_positive", {DType::kF32, {}});

@@ -201,7 +201,7 @@ TEST(FuseColumns, RandomGraphsKeepTheirMeaning) {
     auto pick = [&](size_t below) { return size_t(philox4x32(seed, count++)[0] % below); };
     Graph graph("random");
     GraphBuilder g(graph);
-    std::vector<ValueId> values{g.input("x", {DType::kF32, {4, 3}}), g.input("y", {DType::kF32, {4, 3}})}, sums;
+    ValueIds values{g.input("x", {DType::kF32, {4, 3}}), g.input("y", {DType::kF32, {4, 3}})}, sums;
     ValueId w = g.input("w", {DType::kF32, {3, 3}});
     for (int n = 0; n < 12; ++n) {
       ValueId a = values[pick(values.size())], b = values[pick(values.size())];

@@ -313,7 +313,7 @@ TEST(Fuse, RandomGraphsKeepTheirMeaning) {
     auto pick = [&](size_t below) { return size_t(philox4x32(seed, count++)[0] % below); };
     Graph graph("random");
     GraphBuilder g(graph);
-    std::vector<ValueId> values;
+    ValueIds values;
     for (const Shape& shape : shapes)
       values.push_back(g.input("x" + std::to_string(values.size()), {DType::kF32, shape}));
     for (int n = 0; n < 14; ++n) {

@@ -98,7 +98,7 @@ TEST(FusedOptimizer, WhatIsGatheredIsUpdatedBucketByBucket) {
     EXPECT_TRUE(fused_optimizer(graph, context));
     verify(graph);
     EXPECT_EQ(test::count_ops(graph, "multi_adamw"), kernels) << mib;
-    std::vector<ValueId> gathered, results;
+    ValueIds gathered, results;
     for (const Node& node : graph.nodes())
       if (node.op->name == "all_gather") gathered.push_back(node.outputs[0]);
     for (const Result& result : graph.results()) results.push_back(result.value);

@@ -38,10 +38,10 @@ Graph tiny_gpt(double dropout, int64_t B = 2) {
 // Gradients, clipping and AdamW.
 void add_optimizer(Graph& graph) {
   GraphBuilder g(graph);
-  std::vector<ValueId> parameters;
+  ValueIds parameters;
   for (const Argument& argument : graph.arguments())
     if (argument.kind == Argument::Kind::kParameter) parameters.push_back(argument.value);
-  std::vector<ValueId> grads = differentiate(g, graph.find_result("loss"), parameters);
+  ValueIds grads = differentiate(g, graph.find_result("loss"), parameters);
   ValueId lr = g.input("lr", {DType::kF32, {}}), step = g.state("step_positive", {DType::kF32, {}});
   ValueId next = add(g, step, constant(g, 1)), norm = sqrt(g, sum_squares(g, grads));
   graph.add_update(step, next);
@@ -132,7 +132,7 @@ TEST(Pipeline, AGradientWithAConstantStaysLow) {
   ValueId y = matmul(g, tanh(g, add(g, matmul(g, g.input("x", {DType::kF32, {2, 3, 8}}), w1), b)), w2);
   ValueId loss = reduce_sum(g, mul(g, y, y), {0, 1, 2}, false);
   graph.add_result("loss", loss);
-  std::vector<ValueId> wrt = {w1, b, w2}, grads = differentiate(g, loss, wrt);
+  ValueIds wrt = {w1, b, w2}, grads = differentiate(g, loss, wrt);
   for (size_t i = 0; i < wrt.size(); ++i) graph.add_update(wrt[i], sub(g, wrt[i], grads[i]));
   PassContext context;
   context.options.precision = Precision::kBf16;

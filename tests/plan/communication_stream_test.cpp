@@ -135,7 +135,7 @@ TEST(CommunicationStream, LeavesGradientsToTheSideStream) {
 Graph with_collectives(const Graph& graph, uint32_t seed) {
   std::mt19937 random(seed);
   Rewriter rewriter(graph);
-  std::vector<ValueId> waiting;
+  ValueIds waiting;
   for (const Node& node : graph.nodes()) {
     rewriter.copy(node);
     if (random() % 3 == 0) waiting.push_back(node.outputs[0]);

@@ -45,7 +45,7 @@ class InterleavedRun {
            std::all_of(after.begin(), after.end(), [&](int before) { return finished_[size_t(before)]; });
   }
 
-  bool shares(ValueId value, const std::vector<ValueId>& others) const {
+  bool shares(ValueId value, const ValueIds& others) const {
     return std::any_of(others.begin(), others.end(), [&](ValueId other) { return share_bytes(plan_, value, other); });
   }
 
@@ -75,7 +75,7 @@ class InterleavedRun {
   }
 
   const Plan& plan_;
-  std::vector<ValueId> roots_;
+  ValueIds roots_;
   TaggedMemory memory_;
   std::vector<bool> finished_;           // by launch
   std::vector<std::vector<int>> queue_;  // by stream

@@ -17,7 +17,7 @@ namespace {
 Plan plan_of(std::string_view text) { return make_plan(parse_graph(text, find_op), {}); }
 
 void run_on_tags(const Plan& plan) {
-  std::vector<ValueId> roots = find_roots(plan.graph);
+  ValueIds roots = find_roots(plan.graph);
   testing::TaggedMemory memory(plan);
   for (const Launch& launch : plan.launches) {
     const Node& node = plan.graph.nodes()[size_t(launch.node)];
@@ -68,11 +68,11 @@ TEST(Plan, AViewOfASliceBeginsWithinItsValue) {
 
 // Lifetimes found again from the graph alone: what is alive at one time needs so many bytes at least.
 int64_t alive_bytes(const Plan& plan) {
-  std::vector<ValueId> roots = find_roots(plan.graph);
+  ValueIds roots = find_roots(plan.graph);
   int end = int(plan.graph.nodes().size());
   int64_t most = 0;
   for (int n = 0; n <= end; ++n) {
-    std::vector<ValueId> alive;
+    ValueIds alive;
     auto use = [&](ValueId value) {
       ValueId root = roots[size_t(value)];
       if (plan.graph.producer(root) < 0 || plan.graph.producer(root) >= n) return;
@@ -114,7 +114,7 @@ TEST(Plan, ChainRunsInOneBlock) {
   EXPECT_EQ(plan.input_bytes, 256);
   EXPECT_EQ(plan.locations[0].argument, 0);  // the input is not overwritten
   ASSERT_EQ(plan.blocks.size(), 1u);
-  EXPECT_EQ(plan.blocks[0].values, (std::vector<ValueId>{1, 2, 3}));
+  EXPECT_EQ(plan.blocks[0].values, (ValueIds{1, 2, 3}));
 }
 
 TEST(Plan, ViewKeepsItsInputAlive) {

@@ -102,7 +102,7 @@ class RandomGraph {
   }
 
   void add_random_update(ValueId target) {
-    std::vector<ValueId> fitting;
+    ValueIds fitting;
     for (ValueId value : values_)
       if (g_.type(value) == g_.type(target)) fitting.push_back(value);
     if (below(4)) graph_.add_update(target, fitting[size_t(below(int(fitting.size())))]);
@@ -111,7 +111,7 @@ class RandomGraph {
   std::mt19937 random_;
   Graph graph_;
   GraphBuilder g_;
-  std::vector<ValueId> values_, targets_;
+  ValueIds values_, targets_;
 };
 
 }  // namespace tokamak::testing

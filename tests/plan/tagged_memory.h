@@ -38,7 +38,7 @@ class TaggedMemory {
 
  private:
   const Plan& plan_;
-  std::vector<ValueId> arena_;
+  ValueIds arena_;
   std::map<ValueId, ValueId> arguments_;
 };
 
@@ -50,7 +50,7 @@ inline bool share_bytes(const Plan& plan, ValueId a, ValueId b) {
 
 /// After all launches: copies what the plan copies at its end, and expects every result and argument in its place.
 inline void expect_end(const Plan& plan, TaggedMemory& memory) {
-  std::vector<ValueId> roots = find_roots(plan.graph);
+  ValueIds roots = find_roots(plan.graph);
   auto root = [&](ValueId value) { return roots[size_t(value)]; };
   for (const CopyBack& copy : plan.copies) {
     ASSERT_TRUE(memory.holds(copy.value, root(copy.value)));

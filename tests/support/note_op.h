@@ -24,7 +24,7 @@ inline Notes take_notes() { return std::exchange(notes(), {}); }
 
 namespace note {
 inline constexpr AttrDef kAttrs[] = {{"id"}, {"on"}};
-inline std::vector<ValueType> infer(const NodeSpec& spec) { return {spec.inputs[0]}; }
+inline ValueTypes infer(const NodeSpec& spec) { return {spec.inputs[0]}; }
 inline void reference(const Node& node, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
   notes()[node.attrs.get_string("on")].push_back(node.attrs.get_int("id"));
   out[0].data = in[0]->data;

@@ -19,7 +19,7 @@ inline ValueType one_of_each_row(const ValueType& parameter, const ArgumentSpec&
 inline constexpr OptimizerState kToyStates[] = {{"toy.m"}, {"toy.rows", one_of_each_row}};
 
 /// m = m / 2 + g, rows = rows / 2 + the squares of g's rows, and param -= lr m (m^T m) / (1 + |m (m^T m)|).
-inline std::vector<ValueId> update_by_toy_rule(GraphBuilder& g, const ParameterUpdate& u, const OptimizerConfig&) {
+inline ValueIds update_by_toy_rule(GraphBuilder& g, const ParameterUpdate& u, const OptimizerConfig&) {
   ValueId half = constant(g, 0.5), grad = mul(g, cast(g, u.grad, DType::kF32), u.scale);
   ValueId m = add(g, mul(g, u.states[0], half), grad);
   ValueId rows = add(g, mul(g, cast(g, u.states[1], DType::kF32), half), reduce_sum(g, mul(g, grad, grad), {1}, false));

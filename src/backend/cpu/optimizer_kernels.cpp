@@ -79,7 +79,7 @@ class SumSquaresKernel : public Kernel {
 TileProgram adamw_program(const ValueType& grad, DType state, const Attrs& attrs) {
   Graph graph("adamw");
   GraphBuilder g(graph);
-  std::vector<ValueId> in;
+  ValueIds in;
   for (DType dtype : {DType::kF32, grad.dtype, state, state})
     in.push_back(g.input(fmt::format("a{}", in.size()), {dtype, grad.shape}));
   for (int i = 4; i < 7; ++i) in.push_back(g.input(fmt::format("a{}", i), {DType::kF32, {}}));

@@ -17,8 +17,8 @@ Graph product(const MatmulFormats& formats, Shape a, Shape b, bool trans_b) {
   GraphBuilder g(graph);
   Attrs attrs{{"trans_a", false}, {"trans_b", trans_b}};
   set_formats(attrs, formats);
-  std::vector<ValueId> inputs{g.input("a", {storage_of(formats.a), std::move(a)}),
-                              g.input("b", {storage_of(formats.b), std::move(b)})};
+  ValueIds inputs{g.input("a", {storage_of(formats.a), std::move(a)}),
+                  g.input("b", {storage_of(formats.b), std::move(b)})};
   if (is_float8(formats.a))
     for (const char* name : {"a_scale", "b_scale"}) inputs.push_back(g.input(name, {DType::kF32, {}}));
   g.add1(op::matmul, std::move(inputs), attrs);
@@ -66,7 +66,7 @@ Graph classifier_dweight(const ClassifierSizes& s, int64_t rows, bool adds) {
   form.formats = narrow ? MatmulFormats{s.gradients, s.logits, DType::kF32, DType::kF32} : uniform_formats(s.format);
   form.output = DType::kF32;
   ValueType x{storage_of(form.formats.b), narrow ? Shape{s.width, rows} : Shape{rows, s.width}};
-  std::vector<ValueType> types{{storage_of(form.formats.a), {rows, s.vocab}}, x};
+  ValueTypes types{{storage_of(form.formats.a), {rows, s.vocab}}, x};
   if (narrow) {
     types.resize(4, {DType::kF32, {}});
     form.scale_a = 2, form.scale_b = 3;
@@ -75,7 +75,7 @@ Graph classifier_dweight(const ClassifierSizes& s, int64_t rows, bool adds) {
   if (adds) types.push_back({DType::kF32, {s.vocab, s.width}});
   Graph graph("part");
   GraphBuilder g(graph);
-  std::vector<ValueId> inputs;
+  ValueIds inputs;
   for (const ValueType& type : types) inputs.push_back(g.input("x" + std::to_string(inputs.size()), type));
   g.add(op::fused_matmul, inputs, {}, make_body(form, types));
   return graph;

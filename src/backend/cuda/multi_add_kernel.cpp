@@ -12,8 +12,8 @@ namespace {
 constexpr int kThreads = 256;         // as kernels/multi_add.cu
 constexpr int64_t kPiece = 16 << 10;  // elements of a block
 
-std::vector<ValueType> output_types(const Graph& graph, const Node& node) {
-  std::vector<ValueType> types;
+ValueTypes output_types(const Graph& graph, const Node& node) {
+  ValueTypes types;
   for (ValueId output : node.outputs) types.push_back(graph.type(output));
   return types;
 }

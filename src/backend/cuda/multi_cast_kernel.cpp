@@ -13,8 +13,8 @@ namespace {
 constexpr int kThreads = 256;         // as kernels/multi_cast.cu
 constexpr int64_t kPiece = 16 << 10;  // elements of a block
 
-std::vector<ValueType> input_types(const Graph& graph, const Node& node) {
-  std::vector<ValueType> types;
+ValueTypes input_types(const Graph& graph, const Node& node) {
+  ValueTypes types;
   for (ValueId input : node.inputs) types.push_back(graph.type(input));
   return types;
 }

@@ -17,8 +17,8 @@ constexpr int64_t kSumPiece = 32 << 10;  // elements of a block: few enough to f
 constexpr int64_t kPartialBytes = 4;     // a block's sum
 constexpr int64_t kUpdatePiece = 8 << 10;
 
-std::vector<ValueType> types_of(const Graph& graph, std::span<const ValueId> values) {
-  std::vector<ValueType> types;
+ValueTypes types_of(const Graph& graph, std::span<const ValueId> values) {
+  ValueTypes types;
   for (ValueId value : values) types.push_back(graph.type(value));
   return types;
 }
@@ -30,7 +30,7 @@ int64_t sums_of_tensor(const Node& node) { return node.attrs.get_int("pieces", 1
 
 // Those of a sum follow each other, and are cut as if there were no other sum.
 std::vector<Piece> sum_pieces(const Graph& graph, const Node& node) {
-  std::vector<ValueType> types = types_of(graph, node.inputs);
+  ValueTypes types = types_of(graph, node.inputs);
   std::vector<Piece> pieces;
   for (size_t t = 0; t < types.size(); ++t) {
     ValueType of_sum{types[t].dtype, {num_elements(types[t].shape) / sums_of_tensor(node)}};
@@ -71,8 +71,8 @@ class SumSquaresKernel : public Kernel {
 };
 
 // Types of the gradients: the other operands have one type each, of all tensors.
-std::vector<ValueType> gradient_types(const Graph& graph, const Node& node) {
-  std::vector<ValueType> types;
+ValueTypes gradient_types(const Graph& graph, const Node& node) {
+  ValueTypes types;
   for (size_t i = 4; i < node.inputs.size(); i += 4) types.push_back(graph.type(node.inputs[i]));
   return types;
 }

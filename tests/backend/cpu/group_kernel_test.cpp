@@ -30,10 +30,10 @@ Graph make_group(const std::string& kind, const Fill& fill) {
   fill(inner, *body);
   Graph graph("group");
   GraphBuilder g(graph);
-  std::vector<ValueId> inputs;
+  ValueIds inputs;
   for (const Argument& argument : body->arguments())
     inputs.push_back(g.input(argument.name, body->type(argument.value)));
-  std::vector<ValueId> outputs = g.add(*find_op(kind), inputs, {}, body);
+  ValueIds outputs = g.add(*find_op(kind), inputs, {}, body);
   for (size_t i = 0; i < outputs.size(); ++i) graph.add_result("r" + std::to_string(i), outputs[i]);
   verify(graph);
   return graph;

@@ -32,7 +32,7 @@ class KernelRun {
   }
   int64_t workspace_bytes() const { return workspace_.bytes(); }
 
-  std::vector<HostTensor> operator()(const std::vector<HostTensor>& inputs, const std::vector<ValueType>& outputs) {
+  std::vector<HostTensor> operator()(const std::vector<HostTensor>& inputs, const ValueTypes& outputs) {
     std::vector<cuda::DeviceBuffer> buffers;
     std::vector<const void*> in;
     std::vector<void*> out;
@@ -89,7 +89,7 @@ inline HostTensor random_documents(const AttentionProblem& p, int64_t rank) {
 // A problem's tensors: random qkv and dout, and what the reference makes of them. Of several ranks, this one is `rank`.
 struct Example {
   AttentionProblem problem;
-  std::vector<ValueType> out_types, grad_types;
+  ValueTypes out_types, grad_types;
   std::vector<HostTensor> forward_in, forward_out, backward_in, backward_out;
 
   explicit Example(const AttentionProblem& p, int64_t rank = 0) : problem(p) {
@@ -117,7 +117,7 @@ struct Example {
   }
 
   std::vector<HostTensor> run_reference(const OpDef& op, const std::vector<HostTensor>& in,
-                                        const std::vector<ValueType>& types) const {
+                                        const ValueTypes& types) const {
     Node node;
     node.op = &op;
     node.attrs = attrs_of(problem);

@@ -126,12 +126,12 @@ TEST(GpuAttention, GradientIsDeterministic) {
     GraphBuilder g(graph);
     ValueId x = g.input("qkv", qkv), rng = g.input("rng", {DType::kI32, {2}}), dy = g.input("dout", out);
     ValueId documents = g.input("documents", {DType::kI32, {p.batch, p.time}});
-    std::vector<ValueId> in{x};
+    ValueIds in{x};
     if (p.dropout > 0) in.push_back(rng);
     if (p.documents) in.push_back(documents);
     AttentionProblem forward = p;
     forward.sums = false;
-    std::vector<ValueId> y = g.add(op::attention, in, attrs_of(forward));
+    ValueIds y = g.add(op::attention, in, attrs_of(forward));
     in.insert(in.begin() + 1, {y[0], y[1], dy});
     for (ValueId grad : g.add(op::attention_grad, in, attrs_of(p))) graph.add_result(fmt::format("{}", grad), grad);
     std::vector<HostTensor> arguments = random_arguments(graph);

@@ -39,7 +39,7 @@ const Size kSizes[] = {{1, 1, 1},        {63, 5, 6},       {64, 300, 32}, {65, 2
 Graph grad_graph(const Size& s, DType dy, DType base, bool on_base) {
   Graph graph;
   GraphBuilder g(graph);
-  std::vector<ValueId> inputs{g.input("dy", {dy, {s.ids, s.cols}}), g.input("ids", {DType::kI32, {s.ids}})};
+  ValueIds inputs{g.input("dy", {dy, {s.ids, s.cols}}), g.input("ids", {DType::kI32, {s.ids}})};
   if (on_base) {
     ValueId state = graph.add_argument(Argument::Kind::kState, "base", {base, {s.rows, s.cols}});
     inputs.push_back(state);

@@ -39,7 +39,7 @@ constexpr Form kNarrowGelu{"bias, gelu, eight bits", true, true, false, true},
 Graph graph_of(const Form& form, const Sizes& s, DType left = DType::kF8E4M3) {
   Graph graph("g"), body("body");
   GraphBuilder outer(graph), inner(body);
-  std::vector<ValueId> inputs;
+  ValueIds inputs;
   auto input = [&](const char* name, const ValueType& type) {
     inputs.push_back(outer.input(name, type));
     return inner.input("a" + std::to_string(inputs.size() - 1), type);
@@ -148,13 +148,13 @@ Graph classifier_of(int64_t rows, int64_t width, int64_t vocab, int64_t chunk) {
   Graph graph("g");
   GraphBuilder g(graph);
   ValueType scale{DType::kF32, {}};
-  std::vector<ValueId> in{g.input("x", {DType::kBF16, {rows, width}}), g.input("w", {DType::kBF16, {vocab, width}}),
-                          g.input("targets", {DType::kI32, {rows}}), g.input("dloss_positive", {DType::kF32, {rows}})};
+  ValueIds in{g.input("x", {DType::kBF16, {rows, width}}), g.input("w", {DType::kBF16, {vocab, width}}),
+              g.input("targets", {DType::kI32, {rows}}), g.input("dloss_positive", {DType::kF32, {rows}})};
   in.push_back(cast(g, in[0], DType::kF8E4M3));
   in.push_back(cast(g, in[1], DType::kF8E4M3));
   in.insert(in.end(), {g.input("a_positive", scale), g.input("b_positive", scale), transpose(g, in[5], {1, 0}),
                        constant(g, 0x1p-12), constant(g, 0x1p12)});
-  std::vector<ValueId> made = g.add(op::classifier, in, {{"chunk", chunk}, {"classes", vocab - 3}});
+  ValueIds made = g.add(op::classifier, in, {{"chunk", chunk}, {"classes", vocab - 3}});
   for (size_t i = 0; i < 3; ++i) graph.add_result("r" + std::to_string(i), made[i]);
   return graph;
 }

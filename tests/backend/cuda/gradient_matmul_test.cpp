@@ -31,10 +31,10 @@ constexpr Form kForms[] = {{true, kE5, kE4, DType::kF32, false},
 Graph graph_of(const Form& form, const Sizes& s) {
   Graph graph("g");
   GraphBuilder g(graph);
-  std::vector<ValueType> types{{form.a, form.left ? Shape{s.k, s.m} : Shape{s.m, s.k}},
-                               {form.b, form.left ? Shape{s.n, s.k} : Shape{s.k, s.n}},
-                               {DType::kF32, {}},
-                               {DType::kF32, {}}};
+  ValueTypes types{{form.a, form.left ? Shape{s.k, s.m} : Shape{s.m, s.k}},
+                   {form.b, form.left ? Shape{s.n, s.k} : Shape{s.k, s.n}},
+                   {DType::kF32, {}},
+                   {DType::kF32, {}}};
   if (form.adds) types.push_back({form.output, {s.m, s.n}});
   MatmulForm matmul;
   matmul.trans_a = matmul.trans_b = form.left;
@@ -42,7 +42,7 @@ Graph graph_of(const Form& form, const Sizes& s) {
   matmul.formats = {format_of(form.a), format_of(form.b), DType::kF32, form.output};
   matmul.output = form.output;
   matmul.addend = form.adds ? 4 : -1;
-  std::vector<ValueId> inputs;
+  ValueIds inputs;
   for (const ValueType& type : types)
     inputs.push_back(g.input(fmt::format("x{}{}", inputs.size(), type.shape.empty() ? "_positive" : ""), type));
   graph.add_result("y", g.add(op::fused_matmul, inputs, {}, make_body(matmul, types))[0]);

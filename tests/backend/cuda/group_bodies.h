@@ -35,10 +35,10 @@ inline Graph make_group(const GroupCase& c, int64_t rows, int64_t cols) {
   c.fill(inner, *body, rows, cols);
   Graph graph("group");
   GraphBuilder g(graph);
-  std::vector<ValueId> inputs;
+  ValueIds inputs;
   for (const Argument& argument : body->arguments())
     inputs.push_back(g.input(argument.name, body->type(argument.value)));
-  std::vector<ValueId> outputs = g.add(*c.op, inputs, {}, body);
+  ValueIds outputs = g.add(*c.op, inputs, {}, body);
   for (size_t i = 0; i < outputs.size(); ++i) graph.add_result("r" + std::to_string(i), outputs[i]);
   verify(graph);
   return graph;

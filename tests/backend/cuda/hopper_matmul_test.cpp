@@ -86,13 +86,13 @@ TEST(GpuSanitized, HopperMatmul) {
   }
 }
 
-Graph single_group(const OpDef& op, const Graph& around, const std::vector<ValueId>& inputs,
-                   const std::function<ValueId(GraphBuilder&, const std::vector<ValueId>&)>& make) {
+Graph single_group(const OpDef& op, const Graph& around, const ValueIds& inputs,
+                   const std::function<ValueId(GraphBuilder&, const ValueIds&)>& make) {
   auto body = std::make_shared<Graph>("body");
   GraphBuilder inner(*body);
   Graph graph("parts");
   GraphBuilder g(graph);
-  std::vector<ValueId> arguments, values;
+  ValueIds arguments, values;
   for (size_t i = 0; i < inputs.size(); ++i) {
     arguments.push_back(inner.input("a" + std::to_string(i), around.type(inputs[i])));
     values.push_back(g.input("x" + std::to_string(i), around.type(inputs[i])));
@@ -124,12 +124,11 @@ TEST_P(GpuHopperMatmulInFull, FunctionsAreThoseOfTheStoredSum) {
     HostTensor sum = product(arguments);
     for (int64_t i = 0; i < sum.size(); ++i) sum.data[size_t(i)] += arguments[2][i % case_.n];
     expect_near(got[0], sum, kBf16Tolerance, "sum");
-    Graph alone =
-        single_group(op::flat, graph, {graph.results()[0].value}, [&](GraphBuilder& g, const std::vector<ValueId>& in) {
-          if (form == MatmulForm::kBiasGeluAux) return gelu(g, in[0]);
-          ValueId positive = maximum(g, in[0], constant(g, 0, {1, 1}, DType::kBF16));
-          return mul(g, positive, positive);
-        });
+    Graph alone = single_group(op::flat, graph, {graph.results()[0].value}, [&](GraphBuilder& g, const ValueIds& in) {
+      if (form == MatmulForm::kBiasGeluAux) return gelu(g, in[0]);
+      ValueId positive = maximum(g, in[0], constant(g, 0, {1, 1}, DType::kBF16));
+      return mul(g, positive, positive);
+    });
     EXPECT_EQ(to_storage(run_on_gpu(alone, {got[0]}).results[0]), to_storage(got[1])) << "not the same bits";
   }
 }
@@ -141,7 +140,7 @@ TEST_P(GpuHopperMatmulInFull, GradientEqualsItsParts) {
   std::vector<HostTensor> arguments = random_arguments(graph);
   std::vector<HostTensor> got = run_on_gpu(graph, arguments).results;
   Graph alone = single_group(op::flat, graph, {graph.nodes()[0].inputs[2], graph.results()[0].value},
-                             [](GraphBuilder& g, const std::vector<ValueId>& in) {
+                             [](GraphBuilder& g, const ValueIds& in) {
                                return g.add1(op::gelu_grad, {in[0], in[1]});
                              });
   HostTensor gradient = run_on_gpu(alone, {arguments[2], product(arguments)}).results[0];

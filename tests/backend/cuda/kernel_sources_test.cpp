@@ -22,10 +22,10 @@ namespace {
 using test::checked_architectures, test::expect_compiles, test::one_architecture;
 
 // A graph of one node.
-Graph one_node(const OpDef& op, const std::vector<ValueType>& inputs, const Attrs& attrs) {
+Graph one_node(const OpDef& op, const ValueTypes& inputs, const Attrs& attrs) {
   Graph graph;
   GraphBuilder g(graph);
-  std::vector<ValueId> values;
+  ValueIds values;
   for (size_t i = 0; i < inputs.size(); ++i) values.push_back(g.input(fmt::format("x{}", i), inputs[i]));
   g.add(op, values, attrs);
   return graph;
@@ -58,7 +58,7 @@ TEST_P(OfType, EmbeddingCompiles) {
 TEST_P(OfType, EmbeddingGradCompiles) {
   for (int64_t cols : {1600, 1})
     for (DType base : {DType::kF32, GetParam()}) {
-      std::vector<ValueType> inputs{{GetParam(), {300, cols}}, {DType::kI32, {300}}, {base, {50, cols}}};
+      ValueTypes inputs{{GetParam(), {300, cols}}, {DType::kI32, {300}}, {base, {50, cols}}};
       Graph graph = one_node(op::embedding_grad, inputs, {{"rows", int64_t(50)}});
       bool usual = cols > 1 && base == DType::kF32;
       expect_compiles(embedding_grad_source(graph, graph.nodes()[0]), {"sum_rows", "combine_runs"},
@@ -113,7 +113,7 @@ TEST(KernelSources, BlocksOfSumRowsCoverAllColumns) {
 }
 
 TEST(KernelSources, PiecesCoverTensors) {
-  std::vector<Piece> pieces = cut_into_pieces(std::vector<ValueType>{{DType::kF32, {5}}, {DType::kBF16, {40, 2}}}, 64);
+  std::vector<Piece> pieces = cut_into_pieces(ValueTypes{{DType::kF32, {5}}, {DType::kBF16, {40, 2}}}, 64);
   ASSERT_EQ(pieces.size(), 3u);
   EXPECT_EQ(pieces[0].count, 5);
   EXPECT_EQ(pieces[1].count, 64);

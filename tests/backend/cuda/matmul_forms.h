@@ -56,7 +56,7 @@ inline ValueType extra_operand(const MatmulCase& c, const Shape& product) {
 }
 
 /// Appends the form's body and returns its results.
-inline std::vector<ValueId> matmul_body(GraphBuilder& g, const MatmulCase& c, const std::vector<ValueId>& in) {
+inline ValueIds matmul_body(GraphBuilder& g, const MatmulCase& c, const ValueIds& in) {
   Attrs attrs{{"trans_a", c.trans_a}, {"trans_b", c.trans_b}};
   if (c.tf32) attrs.set("tf32", true);
   ValueId mm = g.add1(op::matmul, {in[0], in[1]}, attrs);
@@ -97,11 +97,11 @@ inline Graph matmul_graph(const MatmulCase& c) {
   Shape product{c.m, c.n};
   if (c.batch > 1)
     for (Shape* shape : {&a, &b, &product}) shape->insert(shape->begin(), c.batch);
-  std::vector<ValueType> types{{c.dtype, a}, {c.dtype, b}};
+  ValueTypes types{{c.dtype, a}, {c.dtype, b}};
   if (c.form != MatmulForm::kPlain && c.form != MatmulForm::kCast) types.push_back(extra_operand(c, product));
   Graph graph("matmul");
   GraphBuilder g(graph);
-  std::vector<ValueId> inputs, arguments, results;
+  ValueIds inputs, arguments, results;
   for (size_t i = 0; i < types.size(); ++i) inputs.push_back(g.input(std::string(1, char('a' + i)), types[i]));
   if (c.form == MatmulForm::kPlain) {
     results = matmul_body(g, c, inputs);
@@ -109,7 +109,7 @@ inline Graph matmul_graph(const MatmulCase& c) {
     auto body = std::make_shared<Graph>("body");
     GraphBuilder inner(*body);
     for (size_t i = 0; i < types.size(); ++i) arguments.push_back(inner.input("a" + std::to_string(i), types[i]));
-    std::vector<ValueId> made = matmul_body(inner, c, arguments);
+    ValueIds made = matmul_body(inner, c, arguments);
     for (size_t i = 0; i < made.size(); ++i) body->add_result("r" + std::to_string(i), made[i]);
     results = g.add(op::fused_matmul, inputs, {}, body);
   }

@@ -58,7 +58,7 @@ TEST(matmul_problem, keys_tell_batch_transposes_and_tf32) {
 Graph product(DType a, DType b, Attrs attrs, bool scaled = false) {
   Graph graph("g");
   GraphBuilder g(graph);
-  std::vector<ValueId> in{g.input("a", {a, {16, 32}}), g.input("b", {b, {32, 24}})};
+  ValueIds in{g.input("a", {a, {16, 32}}), g.input("b", {b, {32, 24}})};
   for (int i = 0; scaled && i < 2; ++i) in.push_back(g.input(i ? "sb" : "sa", {DType::kF32, {}}));
   attrs.set("trans_a", false), attrs.set("trans_b", false);
   g.add1(op::matmul, in, attrs);
@@ -151,14 +151,14 @@ TEST(matmul_problem, a_vector_added_to_one_row_is_an_addend) {
 }
 
 using Epilogue = std::function<ValueId(GraphBuilder&, ValueId, ValueId)>;
-using Results = std::vector<ValueId>;
+using Results = ValueIds;
 
 // A fused_matmul with inputs a [4,8], b [8,6] and c, of c's type, and the results of the epilogue.
 Graph group_with(const ValueType& c, const std::function<Results(GraphBuilder&, ValueId, ValueId)>& epilogue) {
   auto body = std::make_shared<Graph>("body");
   GraphBuilder inner(*body);
-  std::vector<ValueType> types{{c.dtype, {4, 8}}, {c.dtype, {8, 6}}, c};
-  std::vector<ValueId> in, outer;
+  ValueTypes types{{c.dtype, {4, 8}}, {c.dtype, {8, 6}}, c};
+  ValueIds in, outer;
   for (size_t i = 0; i < 3; ++i) in.push_back(inner.input("a" + std::to_string(i), types[i]));
   for (ValueId result : epilogue(inner, matmul(inner, in[0], in[1], false, false), in[2]))
     body->add_result("r" + std::to_string(body->results().size()), result);

@@ -127,7 +127,7 @@ TEST(GpuMovement, ConcatOfManyEqualsInterpreter) {
     for (int64_t dim : {0, 1, 2}) {
       Graph graph;
       GraphBuilder g(graph);
-      std::vector<ValueId> inputs;
+      ValueIds inputs;
       for (int64_t size : {8, 3, 64}) {
         Shape shape{16, 24, 40};
         shape[size_t(dim)] = size;

@@ -12,7 +12,7 @@ Graph sums_graph(int sums, int terms, bool in_place) {
   constexpr int64_t kSizes[] = {1, 3, 4, 17, 1000, 16383, 16384, 16385, 32768, 40001, 7, 100003};
   Graph graph;
   GraphBuilder g(graph);
-  std::vector<std::vector<ValueId>> inputs{size_t(terms)};
+  std::vector<ValueIds> inputs{size_t(terms)};
   for (int term = 0; term < terms; ++term)
     for (int i = 0; i < sums; ++i) {
       ValueType type{DType::kF32, {kSizes[size_t(i) % std::size(kSizes)]}};
@@ -20,7 +20,7 @@ Graph sums_graph(int sums, int terms, bool in_place) {
       inputs[size_t(term)].push_back(in_place && term == 0 ? g.state(name, type, Role::kGradientSum)
                                                            : g.input(name, type));
     }
-  std::vector<ValueId> outputs = multi_add(g, inputs);
+  ValueIds outputs = multi_add(g, inputs);
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (in_place) graph.add_update(inputs[0][i], outputs[i]);
     if (!in_place) graph.add_result("y" + std::to_string(i), outputs[i]);

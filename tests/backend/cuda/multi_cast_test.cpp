@@ -13,12 +13,12 @@ Graph cast_graph(int tensors, DType to, bool mixed) {
   constexpr DType kTypes[] = {DType::kF32, DType::kBF16, DType::kF16};
   Graph graph;
   GraphBuilder g(graph);
-  std::vector<ValueId> inputs;
+  ValueIds inputs;
   for (int i = 0; i < tensors; ++i) {
     ValueType type{mixed ? kTypes[i % 3] : DType::kF32, {kSizes[size_t(i) % std::size(kSizes)]}};
     inputs.push_back(g.input("x" + std::to_string(i), type));
   }
-  std::vector<ValueId> outputs = multi_cast(g, inputs, to);
+  ValueIds outputs = multi_cast(g, inputs, to);
   for (size_t i = 0; i < outputs.size(); ++i) graph.add_result("y" + std::to_string(i), outputs[i]);
   return graph;
 }

@@ -19,7 +19,7 @@ ValueType tensor_type(int i, bool low) {
 Graph sum_graph(int tensors, bool low) {
   Graph graph;
   GraphBuilder g(graph);
-  std::vector<ValueId> inputs;
+  ValueIds inputs;
   for (int i = 0; i < tensors; ++i) inputs.push_back(g.input("x" + std::to_string(i), tensor_type(i, low)));
   graph.add_result("y", g.add1(op::sum_squares, inputs));
   return graph;
@@ -38,7 +38,7 @@ TEST(GpuSumSquares, EqualsInterpreter) {
 Graph pieces_graph(int64_t pieces, int64_t length) {
   Graph graph;
   GraphBuilder g(graph);
-  std::vector<ValueId> inputs;
+  ValueIds inputs;
   for (DType dtype : {DType::kF32, DType::kBF16, DType::kF16})
     inputs.push_back(g.input("x" + std::to_string(inputs.size()), {dtype, {pieces, length}}));
   graph.add_result("y", sum_squares_of_pieces(g, inputs, pieces));
@@ -88,7 +88,7 @@ Graph adamw_graph(const Options& options) {
   Graph graph;
   GraphBuilder g(graph);
   auto kind = options.in_place ? Argument::Kind::kState : Argument::Kind::kInput;
-  std::vector<ValueId> inputs;
+  ValueIds inputs;
   for (const char* name : {"lr", "scale", "step"}) inputs.push_back(g.input(name, {DType::kF32, {}}));
   std::vector<int64_t> decayed;
   for (int i = 0; i < options.tensors; ++i) {
@@ -101,7 +101,7 @@ Graph adamw_graph(const Options& options) {
     decayed.push_back(i % 2);
   }
   Attrs attrs{{"beta1", 0.9}, {"beta2", 0.999}, {"decay", 0.1}, {"decayed", decayed}, {"eps", 1e-8}};
-  std::vector<ValueId> outputs = g.add(op::multi_adamw, inputs, attrs);
+  ValueIds outputs = g.add(op::multi_adamw, inputs, attrs);
   for (size_t o = 0; o < outputs.size(); ++o) {
     size_t t = o / 3, part = o % 3;
     if (options.in_place)
@@ -147,12 +147,10 @@ Graph adamw8bit_graph(const Shape& shape, DType grad) {
   auto state = [&](const char* name, const ValueType& type) {
     return graph.add_argument(Argument::Kind::kState, name, type);
   };
-  std::vector<ValueId> inputs{
-      state("p", {DType::kF32, shape}),  g.input("g", {grad, shape}), state("m", codes),
-      state("m_scale_positive", scales), state("v", codes),           state("v_scale_positive", scales)};
+  ValueIds inputs{state("p", {DType::kF32, shape}),  g.input("g", {grad, shape}), state("m", codes),
+                  state("m_scale_positive", scales), state("v", codes),           state("v_scale_positive", scales)};
   for (const char* name : {"lr", "scale", "step"}) inputs.push_back(g.input(name, {DType::kF32, {}}));
-  std::vector<ValueId> outputs =
-      g.add(op::adamw8bit, inputs, {{"beta1", 0.9}, {"beta2", 0.95}, {"decay", 0.1}, {"eps", 1e-8}});
+  ValueIds outputs = g.add(op::adamw8bit, inputs, {{"beta1", 0.9}, {"beta2", 0.95}, {"decay", 0.1}, {"eps", 1e-8}});
   for (size_t o = 0; o < outputs.size(); ++o) graph.add_update(inputs[o == 0 ? 0 : o + 1], outputs[o]);
   return graph;
 }

@@ -34,7 +34,7 @@ Graph rotary_graph(const Heads& heads, DType dtype, bool own_positions) {
   Attrs attrs = graph.nodes().back().attrs;
   attrs.set("group", heads.queries / heads.keys);
   ValueId dqkv = g.input("dqkv", g.type(qkv));
-  std::vector<ValueId> grads = g.add(op::rotary_qkv_grad, {dqkv, positions}, attrs);
+  ValueIds grads = g.add(op::rotary_qkv_grad, {dqkv, positions}, attrs);
   for (size_t i = 0; i < grads.size(); ++i) graph.add_result("grad" + std::to_string(i), grads[i]);
   return graph;
 }

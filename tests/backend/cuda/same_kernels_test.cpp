@@ -82,7 +82,7 @@ std::set<std::string> gradient_kernels(const std::vector<CompiledStep>& stages) 
   for (const CompiledStep& stage : stages)
     for (const CompiledGraph& program : stage.programs) {
       const Graph& graph = program.plan.graph;
-      std::vector<ValueId> roots = find_roots(graph);
+      ValueIds roots = find_roots(graph);
       for (const Update& update : graph.updates()) {
         const Argument& state = *graph.argument_of(update.target);
         int maker = graph.producer(roots[size_t(update.value)]);

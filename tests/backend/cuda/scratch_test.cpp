@@ -99,8 +99,8 @@ Graph attention_grad(int64_t batch, DType dtype, double dropout = 0, bool sums =
   Graph graph("grad");
   GraphBuilder g(graph);
   ValueType qkv{dtype, {batch, 1024, 3 * 768}}, out{dtype, {batch, 1024, 768}};
-  std::vector<ValueId> in{g.input("qkv", qkv), g.input("out", out), g.input("lse", {DType::kF32, {batch, heads, 1024}}),
-                          g.input("dout", out)};
+  ValueIds in{g.input("qkv", qkv), g.input("out", out), g.input("lse", {DType::kF32, {batch, heads, 1024}}),
+              g.input("dout", out)};
   if (dropout > 0) in.push_back(g.input("rng", {DType::kI32, {2}}));
   Attrs attrs{{"heads", heads}, {"causal", true}, {"scale", 0.125}, {"dropout", dropout}, {"stream", int64_t(0)}};
   if (sums) attrs.set("sums", true);
