@@ -200,10 +200,12 @@ bool columns_end(const GroupBody& group) {
 
 }  // namespace
 
-GroupBody group_around(const Node& node) {
-  GroupBody read = read_group(node), group{read.kind, read.rows, read.cols, {}, {}};
+GroupBody group_around(const Node& node) { return group_around(node, read_group(node)); }
+
+GroupBody group_around(const Node& node, const GroupBody& read) {
+  GroupBody group{read.kind, read.rows, read.cols, {}, {}};
   std::vector<int> place;  // two inputs may be the same value
-  for (GroupValue& value : read.values) {
+  for (GroupValue value : read.values) {
     if (value.outer != kNoValue) value.outer = node.inputs[size_t(value.outer)];
     for (int& operand : value.operands) operand = place[size_t(operand)];
     place.push_back(group.add(std::move(value)));

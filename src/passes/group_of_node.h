@@ -13,5 +13,7 @@ std::optional<GroupBody> group_of_node(const Graph& graph, const Node& node, con
 
 /// What a flat, row or column group of the graph computes.
 GroupBody group_around(const Node& group);
+/// The same of what was read of its body already (read_group).
+GroupBody group_around(const Node& group, const GroupBody& read);
 
 }  // namespace tokamak

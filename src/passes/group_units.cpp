@@ -37,7 +37,9 @@ ValueId GroupUnits::behind_views(ValueId value) const {
 void GroupUnits::read_node(const Node& node) {
   Unit unit{&node, {}, double(units_.size()), true};
   if (is_matrix_group(node)) {
-    unit.group = group_around(node);
+    auto [read, is_new] = bodies_.try_emplace(node.body.get());
+    if (is_new) read->second = read_group(node);
+    unit.group = group_around(node, read->second);
     for (GroupValue& value : unit.group->values)
       if (!value.op) value.outer = behind_views(value.outer);
   }

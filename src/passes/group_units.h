@@ -3,6 +3,8 @@
 
 #include "passes/group_of_node.h"
 
+#include <unordered_map>
+
 namespace tokamak {
 
 class Rewriter;
@@ -61,6 +63,8 @@ class GroupUnits {
   std::vector<Unit> units_;
   std::vector<std::vector<int>> users_;  // by value
   std::vector<int> producer_;            // by value
+  // By body: groups of like nodes share theirs.
+  std::unordered_map<const Graph*, GroupBody> bodies_;
 };
 
 /// How many places a unit may move before what that keeps in memory has to be weighed.

@@ -5,6 +5,8 @@
 #include "tests/support/graph_text.h"
 #include "tests/support/random_tensors.h"
 
+#include <set>
+
 namespace tokamak {
 namespace {
 
@@ -68,6 +70,32 @@ TEST(FormGroups, LeavesWhatFitsNoTemplateAlone) {
     result b = %3
   })");
   EXPECT_FALSE(form_groups(graph, {}));
+}
+
+// Blocks of a model repeat their nodes. What looks alike may still differ in which operands are equal, in attributes
+// and in which outputs are read.
+TEST(FormGroups, NodesAlikeShareABody) {
+  const char* text = R"(graph g {
+    input x = %0 : f32[6,4]
+    input y = %1 : f32[6,4]
+    param gain = %2 : f32[4]
+    param bias = %3 : f32[4]
+    %4 = mul(%0, %1) : f32[6,4]
+    %5 = mul(%4, %0) : f32[6,4]
+    %6 = mul(%5, %5) : f32[6,4]
+    %7, %8, %9 = layer_norm(%6, %2, %3) {eps=1e-05} : f32[6,4], f32[6,1], f32[6,1]
+    %10, %11, %12 = layer_norm(%7, %2, %3) {eps=1e-05} : f32[6,4], f32[6,1], f32[6,1]
+    %13, %14, %15 = layer_norm(%10, %2, %3) {eps=0.25} : f32[6,4], f32[6,1], f32[6,1]
+    result z = %13
+    result mean = %11
+  })";
+  Graph graph = grouped(text);
+  std::vector<const Graph*> bodies;
+  for (const Node& node : graph.nodes()) bodies.push_back(node.body.get());
+  ASSERT_EQ(bodies.size(), 6u);
+  EXPECT_EQ(bodies[0], bodies[1]);
+  EXPECT_EQ(std::set<const Graph*>(bodies.begin(), bodies.end()).size(), 5u);
+  test::expect_same_meaning(parse(text), graph, 1e-12);
 }
 
 struct Case {
