@@ -1,7 +1,7 @@
 #include "advise/compose.h"
 
 #include "advise/links.h"
-#include "compile/pipe_compiler.h"
+#include "compile/balance_blocks.h"
 #include "cost/price.h"
 #include "passes/step_mesh.h"
 #include "plan/pipe_timeline.h"

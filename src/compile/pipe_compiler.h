@@ -6,8 +6,6 @@
 #include "compile/compiled_step.h"
 #include "plan/pipe_timeline.h"
 
-#include <array>
-#include <functional>
 #include <memory>
 
 namespace tokamak {
@@ -47,19 +45,5 @@ class PipelineOfKinds {
 /// each one's, in order, as result loss. Of fewer batches the first so many runs of each program are wanted.
 std::vector<CompiledStep> compile_pipeline_loss(const ResolvedRun& run, const Platform& platform,
                                                 const std::vector<int64_t>& first_block);
-
-/// What balances chunks.
-struct BlockSeconds {
-  std::function<std::vector<double>()> blocks;  // of each block as a chunk of its own: the first and the last with ends
-  std::function<std::array<double, 2>()> ends;  // of what stands before the first one and behind the last one
-};
-
-/// The first block of each of `chunks` chunks, and behind them the number of blocks, so that the one that takes longest
-/// takes as little as can be. Each has one block or more, but for the first and the last where that is faster, or where
-/// there are more chunks than blocks: two more at most.
-std::vector<int64_t> balance_blocks(const BlockSeconds& seconds, int64_t chunks);
-
-/// The same as mesh.chunk_layers has it; else balanced.
-std::vector<int64_t> divide_blocks(const MeshConfig& mesh, int64_t layers, const BlockSeconds& seconds);
 
 }  // namespace tokamak
