@@ -27,19 +27,19 @@ class StepComposer {
       : c_(c), depths_(depths_of(c.layout.mesh, c.layers)), estimate_{c.layout, {}, {}} {}
 
   Estimate run() {
-    StageCost cost, ends;
-    if (c_.blocks.has_choice()) cost = at_depth(0, double(c_.layers), false);
-    // With a budget ranks do not add gradients up beside the last micro-batch, which needs no less memory.
-    bool is_too_much = c_.blocks.has_choice() && cost.programs.at("micro_batch").arena > c_.available - cost.fixed();
-    if (!is_too_much) cost = at_depth(0, double(c_.layers)), ends = at_depth(0, 0);
+    std::optional<bool> sums_with_last = false;  // first without, which takes less to compile
+    StageCost cost = at_depth(0, double(c_.layers), sums_with_last);
+    if (c_.blocks.has_choice() && may_sum_with_last(cost)) {
+      sums_with_last.reset();
+      cost = at_depth(0, double(c_.layers));
+    }
+    StageCost ends = at_depth(0, 0, sums_with_last);
     double budget = c_.available - cost.fixed();
     if (cost.intermediate() > budget && may_fit(cost, budget)) {
       estimate_.layout.budget_gib = budget_gib_of(budget);
       Recomputed some = least_recomputed(
           kFilled * budget, [&](int64_t kinds) { return at_depth(kinds, double(c_.layers)).intermediate(); }, c_.curve);
       cost = at(some, double(c_.layers)), ends = at(some, 0);
-    } else if (is_too_much) {
-      ends = at_depth(0, 0, false);
     }
     add(cost, ends);
     return estimate_;
@@ -60,6 +60,14 @@ class StepComposer {
   StageCost at(const Recomputed& some, double blocks) const {
     StageCost less = at_depth(some.kinds, blocks);
     return some.share > 0 ? mix(less, at_depth(some.more, blocks), some.share) : less;
+  }
+
+  // With a budget ranks do not add gradients up beside the last micro-batch, which needs no less memory; and beside it
+  // they hide no more than what the update sends.
+  bool may_sum_with_last(const StageCost& without) const {
+    const TimeByKind& update = without.programs.at("update").time;
+    return without.programs.at("micro_batch").arena <= c_.available - without.fixed() &&
+           time_of(without).total() - update.data - update.context <= c_.most;
   }
 
   TimeByKind time_of(const StageCost& cost) const {
