@@ -1,6 +1,7 @@
 #include "passes/seed_cuts.h"
 
 #include "config/mesh_config.h"
+#include "ops/first_rows.h"
 #include "passes/step_mesh.h"
 
 #include <algorithm>
@@ -146,6 +147,21 @@ int64_t zero_ranks(const PassContext& context) {
   return context.mesh.size(kDataAxis) * context.mesh.size(kContextAxis);
 }
 
+// The argument, where it is read as it is or without the rows that are added to it.
+const Argument* parameter_read(const Graph& graph, ValueId value) {
+  if (int producer = graph.producer(value); producer >= 0) {
+    const Node& node = graph.nodes()[size_t(producer)];
+    return node.op == &op::first_rows ? graph.argument_of(node.inputs[0]) : nullptr;
+  }
+  return graph.argument_of(value);
+}
+
+int64_t parts_of_rows(const std::vector<Cut>& cuts) {
+  auto of_rows =
+      std::find_if(cuts.begin(), cuts.end(), [](const Cut& cut) { return cut.axis == kTensorAxis && cut.dim == 0; });
+  return of_rows == cuts.end() ? 1 : of_rows->size * of_rows->blocks;
+}
+
 bool is_table(Role role) { return role == Role::kEmbedding || role == Role::kClassifier; }
 
 }  // namespace
@@ -156,14 +172,21 @@ Undivided undivided_rows(const Graph& graph, const Argument& parameter, const Pa
   if (!may_have_rows(parameter, context) || shape.empty() || has_blocks) return {};
   Undivided rows{zero_ranks(context)};
   int64_t left = rows.ranks;
-  for (const Cut& cut : Seeder(graph, context).cuts_of(parameter)) {
-    if (cut.axis != kTensorAxis)
-      left /= cut.size;
-    else if (cut.dim == 0)
-      rows.parts = cut.size * cut.blocks;
-  }
+  std::vector<Cut> cuts = Seeder(graph, context).cuts_of(parameter);
+  for (const Cut& cut : cuts)
+    if (cut.axis != kTensorAxis) left /= cut.size;
+  rows.parts = parts_of_rows(cuts);
   bool are_added = rows.parts == 1 || (context.rows_in_parts && !is_table(parameter.spec.role));
   return left > 1 && are_added ? rows : Undivided{};
+}
+
+AddedRows added_rows(const Graph& graph, const Argument& state, const PassContext& context) {
+  ValueId of = graph.find_argument(state.spec.of);
+  if (of == kNoValue || state.spec.global.empty()) return {};
+  const Argument& parameter = *graph.argument_of(of);
+  int64_t added = graph.shape(state.value)[0] - state.spec.global[0];
+  if (added == 0 || is_table(parameter.spec.role)) return {};
+  return {added, parts_of_rows(Seeder(graph, context).cuts_of(parameter))};
 }
 
 int64_t rows_multiple(const Graph& graph, const Argument& table, const PassContext& context) {
@@ -180,7 +203,7 @@ std::map<ValueId, std::vector<Cut>> seed_residual(const Graph& graph, const Mesh
   int64_t parts_of_batch = own_inputs ? 1 : mesh.size(kDataAxis);
   for (const Node& node : graph.nodes())
     for (ValueId input : node.inputs) {
-      const Argument* argument = graph.argument_of(input);
+      const Argument* argument = parameter_read(graph, input);
       if (!argument || node.phase != Phase::kForward) continue;
       Role role = argument->spec.role;
       const Shape& shape = graph.shape(node.outputs[0]);

@@ -24,6 +24,13 @@ struct Undivided {
 };
 Undivided undivided_rows(const Graph& graph, const Argument& parameter, const PassContext& context);
 
+/// Rows that a state has because they were added to its parameter (passes/pad_shards.h), behind so many parts of it;
+/// none of those that pad_vocab adds to tables.
+struct AddedRows {
+  int64_t rows = 0, parts = 1;
+};
+AddedRows added_rows(const Graph& graph, const Argument& state, const PassContext& context);
+
 /// Of the rows of a table that tensor ranks divide, what ZeRO needs a multiple of to divide each part; 1 where it does
 /// not cut the table, or divides it as it is.
 int64_t rows_multiple(const Graph& graph, const Argument& table, const PassContext& context);

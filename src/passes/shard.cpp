@@ -4,6 +4,7 @@
 #include "graph/node_error.h"
 #include "ops/collective.h"
 #include "ops/generate.h"
+#include "ops/movement.h"
 #include "ops/pointwise.h"
 #include "ops/redistribute.h"
 #include "passes/choose_way.h"
@@ -12,6 +13,7 @@
 #include "passes/pad_shards.h"
 #include "passes/seed_cuts.h"
 #include "passes/shares.h"
+#include "passes/trim_sums.h"
 #include "passes/wanted_cuts.h"
 #include "passes/whole_graph.h"
 
@@ -341,7 +343,7 @@ class Sharder {
 
   // Gradients are put together where they appear, so that this can go on beside the rest of the backward pass.
   void settle_gradients(const Node& node) {
-    if (node.phase == Phase::kUpdate) return;
+    if (node.phase == Phase::kUpdate) return settle_padded(node);
     for (ValueId output : node.outputs) {
       std::span<const int> users = source_.users(output);
       for (int user : users)
@@ -352,6 +354,13 @@ class Sharder {
       g_.append_like(node);
       settled(output);
     }
+  }
+
+  // A copy of a sum that has rows added is needed no longer than until it is put together.
+  void settle_padded(const Node& node) {
+    if (node.op != &op::pad || !whole_.argument_of(node.inputs[0])) return;
+    g_.append_like(node);
+    settled(node.outputs[0]);
   }
 
   ValueId at_end(ValueId value, const Placements& to) {
@@ -383,7 +392,7 @@ Graph shard_graph(const Graph& graph, const Mesh& mesh, const ArgumentCuts& cuts
 }
 
 bool shard(Graph& graph, const PassContext& context) {
-  graph = with_rows_where_read(graph);
+  graph = with_sums_trimmed(with_rows_where_read(graph), context);
   ArgumentCuts cuts = seed_cuts(graph, context);
   SumCuts sums = context.sequence ? seed_residual(graph, context.mesh, context.own_inputs) : SumCuts{};
   graph = shard_graph(graph, context.mesh, cuts, sums, context.slots > 1, context.gathers_once);

@@ -81,8 +81,12 @@ class StorageMapper {
     if (assignment_.stream[size_t(n)] != 0) beside_[size_t(value)] = std::max(beside_[size_t(value)], done(n));
   }
 
-  // With what node the last of those that write and read the output of node n is done.
+  // With what node the last of those that write and read the output of node n is done. A copy for a collective is made
+  // and read on the collective's stream: what comes behind it there may have its place at once, and streams that have
+  // it later wait (plan/stream_order.h).
   int last_taken(ValueId output, int n) const {
+    bool is_of_stream = assignment_.stream[size_t(n)] != 0 && graph_.nodes()[size_t(n)].op == &op::pad;
+    if (is_of_stream) return last_use_[size_t(output)];
     return std::max({done(n), last_use_[size_t(output)], beside_[size_t(output)]});
   }
 

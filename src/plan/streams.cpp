@@ -2,6 +2,7 @@
 
 #include "cost/stream_clock.h"
 #include "graph/op_def.h"
+#include "ops/movement.h"
 #include "plan/storage.h"  // find_roots
 
 #include <algorithm>
@@ -43,7 +44,7 @@ class Chooser {
     for (int n = int(readers_.size()) - 1; n >= 0; --n) {
       if (!works(n)) continue;
       leads_[size_t(n)] = is_backward(n) && leads_to_update(n);
-      if (choice_.communication && graph_.nodes()[size_t(n)].op->together)
+      if (choice_.communication && (graph_.nodes()[size_t(n)].op->together || is_made_to_be_sent(n)))
         lane_[size_t(n)] = Lane::kCommunication;
       else if (choice_.side && leads_[size_t(n)] && !graph_.nodes()[size_t(n)].op->effects)
         lane_[size_t(n)] = Lane::kSide;
@@ -52,6 +53,14 @@ class Chooser {
   }
 
  private:
+  // A copy for a collective is made when the collective's turn comes: on stream 0 all of them would be made long
+  // before, and take memory until then.
+  bool is_made_to_be_sent(int n) const {
+    const std::vector<int>& readers = readers_[size_t(n)];
+    return graph_.nodes()[size_t(n)].op == &op::pad && !readers.empty() &&
+           std::all_of(readers.begin(), readers.end(), [&](int r) { return lane_[size_t(r)] == Lane::kCommunication; });
+  }
+
   bool works(int n) const { return graph_.nodes()[size_t(n)].op->fusion != Fusion::kView; }
   bool is_backward(int n) const { return graph_.nodes()[size_t(n)].phase == Phase::kBackward; }
 

@@ -85,6 +85,24 @@ TEST(PadShards, EachReaderTakesTheRowsItself) {
   EXPECT_EQ(phases, (std::vector<Phase>{Phase::kForward, Phase::kBackward}));
 }
 
+// As without rows of zeros: between its blocks no tensor rank has all of what they add up, and products add onto sums.
+TEST(PadShards, RowsThatAreAddedChangeNoCollective) {
+  ModelConfig model{.layers = 2, .heads = 2, .width = 22, .context = 4, .vocab = 29};
+  PassContext context = context_of({.data = 3, .tensor = 2, .zero = 1});
+  context.sequence = true;
+  Graph micro_batch = forward_graph("micro_batch", model, 3, model.context, false);
+  pad_vocab(micro_batch, context);
+  ASSERT_TRUE(pad_shards(micro_batch, context));
+  GraphBuilder g(micro_batch);
+  append_accumulation(g, test::append_gradients(g, micro_batch.find_result("loss")));
+  shard(micro_batch, context);
+  for (const Node& node : micro_batch.nodes()) {
+    bool is_activation = node.op->name == "all_reduce" && micro_batch.shape(node.outputs[0]).size() == 3;
+    EXPECT_FALSE(is_activation) << "of " << to_string(micro_batch.shape(node.outputs[0]));
+  }
+  EXPECT_EQ(test::count_ops(micro_batch, "pad"), 0);
+}
+
 // What is behind the rows of a parameter, or of each part of them, and of a state that belongs to it.
 void clear_rows_added(const Graph& step, const Argument& argument, std::vector<double>& data) {
   int64_t parts = 1;

@@ -54,6 +54,29 @@ TEST(CommunicationStream, HasTheCollectives) {
   EXPECT_EQ(plan.launches[8].after, (std::vector<int>{7}));
 }
 
+// Made beside one another on stream 0 they would all take memory until the last collective.
+TEST(CommunicationStream, HasCopiesForCollectivesOneAfterTheOther) {
+  Plan plan = plan_of(R"(graph g {
+    input a = %0 : f32[15]
+    input b = %1 : f32[15]
+    input c = %2 : f32[15]
+    %3 = pad(%0) {after=1, before=0, dim=0} #update : f32[16]
+    %4 = reduce_scatter(%3) {axis="data", dims=[0], size=2} #update : f32[8]
+    %5 = pad(%1) {after=1, before=0, dim=0} #update : f32[16]
+    %6 = reduce_scatter(%5) {axis="data", dims=[0], size=2} #update : f32[8]
+    %7 = pad(%2) {after=1, before=0, dim=0} #update : f32[16]
+    %8 = add(%7, %7) #update : f32[16]
+    result x = %4
+    result y = %6
+    result z = %8
+  })",
+                      equal_launches());
+  std::vector<int> streams;
+  for (const Launch& launch : plan.launches) streams.push_back(launch.stream);
+  EXPECT_EQ(streams, (std::vector<int>{1, 1, 1, 1, 0, 0})) << "what others read stays";
+  EXPECT_EQ(plan.locations[3].offset, plan.locations[5].offset) << "the second copy has the place of the first";
+}
+
 TEST(CommunicationStream, IsNotThereOnATargetOfOneStreamOrWithoutCollectives) {
   EXPECT_EQ(plan_of(kStep, equal_launches(1)).streams.size(), 1u);
   EXPECT_EQ(
