@@ -15,16 +15,20 @@ constexpr double kGiB = double(int64_t(1) << 30);
 struct Depths {
   int64_t few = 4, more = 6;
 };
-Depths depths_of(const MeshConfig& mesh, int64_t layers) {
-  constexpr int64_t kMany = 64;
-  if (mesh.context == 1 && mesh.zero != 3) return {};
+Depths depths_of(const ParallelLayout& layout, int64_t layers) {
+  constexpr int64_t kMany = 64, kManyRanks = 128;
+  const MeshConfig& mesh = layout.mesh;
+  // Over many ranks gradients that are sent beside the backward pass wait for one another.
+  bool sends_beside = layout.micro_batches == 1 || !adds_gradients_once(mesh.zero);
+  bool waits = mesh.context > 1 || mesh.zero == 3 || (sends_beside && mesh.data >= kManyRanks);
+  if (!waits) return {};
   return layers < kMany ? Depths{6, 10} : Depths{10, 16};
 }
 
 class StepComposer {
  public:
   explicit StepComposer(const Composition& c)
-      : c_(c), depths_(depths_of(c.layout.mesh, c.layers)), estimate_{c.layout, {}, {}} {}
+      : c_(c), depths_(depths_of(c.layout, c.layers)), estimate_{c.layout, {}, {}} {}
 
   Estimate run() {
     std::optional<bool> sums_with_last = false;  // first without, which takes less to compile

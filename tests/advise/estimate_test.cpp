@@ -139,7 +139,8 @@ const Case kLargeWorlds[] = {
     {"gpt3-6.7b", mesh(1, 128, 1, 4), 8, 1, "dgx-a100"},
     {"gpt3-6.7b", mesh(1, 128, 1, 4, 1), 8, 1, "dgx-h100"},
     {"gpt3-6.7b", mesh(1, 128, 1, 4, 3), 8, 1, "dgx-h100"},
-    {"gpt3-13b", mesh(1, 384, 1, 8, 1), 16, 1, "dgx-h100"},
+    // From some thirty blocks on what is sent beside the backward pass falls behind.
+    {.model = "gpt3-13b", .mesh = mesh(1, 384, 1, 8, 1), .micro_batch = 16, .cluster = "dgx-h100", .close = 0.03},
     {"gpt2-1558m", mesh(1, 512, 2, 1, 2), 16, 1, "dgx-a100"},
     {"gpt2-1558m", mesh(1, 512, 2, 1, 2), 16, 1, "dgx-h100"},  // attention over context is one kernel
     {"gpt3-6.7b", mesh(1, 256, 2, 1, 1), 4, 1, "dgx-a100"},
@@ -152,8 +153,7 @@ const Case kLargeWorlds[] = {
     {"gpt3-175b", mesh(12, 32, 1, 8, 1), 1, 96, "dgx-h100"},
     {"gpt3-13b", mesh(1, 16, 1, 1, 2), 1, 1, "dgx-h100"},
     {"gpt3-13b", mesh(1, 256, 1, 1, 1), 1, 1, "dgx-h100"},
-    // Scatters around 64 nodes wait for those of other blocks, of which a few have too few.
-    {.model = "gpt3-2.7b", .mesh = mesh(1, 512, 1, 1, 2), .micro_batch = 2, .cluster = "dgx-h100", .close = 0.045},
+    {"gpt3-2.7b", mesh(1, 512, 1, 1, 2), 2, 1, "dgx-h100"},  // scatters around 64 nodes wait for those of other blocks
     {"gpt3-175b", with_buckets(mesh(1, 384, 1, 2, 3), 720), 2, 1, "dgx-a100"},  // the stream waits for parameters
     // Gradients stand in line before what a kernel waits for.
     {"gpt3-6.7b", with_buckets(mesh(1, 48, 2, 1, 3), 160), 2, 4, "dgx-a100"},
