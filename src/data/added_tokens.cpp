@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "data/characters.h"
+#include "data/normal_form.h"
 #include "data/word_border.h"
 
 namespace tokamak {
@@ -77,14 +78,15 @@ LongestMatch::Match LongestMatch::find(std::string_view text, size_t from) const
   return {text.size(), text.size(), -1};
 }
 
-AddedTokens::AddedTokens(const Vocabulary& vocabulary) : tokens_(vocabulary.added) {
+AddedTokens::AddedTokens(const Vocabulary& vocabulary) : tokens_(vocabulary.added), nfc_(vocabulary.nfc) {
   auto needs_whole = [](const AddedToken& token, const std::string& text) {
     return has_cut(text) || (!token.special && (token.lstrip || token.rstrip || token.single_word));
   };
   for (size_t i = 0; i < tokens_.size(); ++i) {
     const AddedToken& token = tokens_[i];
     const std::string& text = vocabulary.tokens[size_t(token.id)];
-    (token.normalized ? normalized_ : plain_).add(text, int32_t(i));
+    std::string in_form;
+    (token.normalized ? normalized_ : plain_).add(token.normalized && nfc_ ? to_nfc(text, in_form) : text, int32_t(i));
     if (!token.special) finds_ordinary_ = true;
     if (needs_whole(token, text)) needs_whole_text_ = text;
   }
@@ -92,7 +94,9 @@ AddedTokens::AddedTokens(const Vocabulary& vocabulary) : tokens_(vocabulary.adde
 }
 
 void AddedTokens::split(std::string_view text, bool allow_special, const OnPiece& on_piece) const {
+  std::string in_form;
   auto split_again = [&](std::string_view piece, int32_t id) {
+    if (id < 0 && nfc_) piece = to_nfc(piece, in_form);
     if (id >= 0 || normalized_.is_empty())
       on_piece(piece, id);
     else

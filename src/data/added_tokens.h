@@ -54,7 +54,8 @@ class AddedTokens {
   /// A piece of text between tokens, to be cut into words; or, with an id >= 0, a token.
   using OnPiece = std::function<void(std::string_view piece, int32_t id)>;
 
-  /// Calls `on_piece` for each piece and token in their order. Without `allow_special` markers are ordinary text, which
+  /// Calls `on_piece` for each piece and token in their order; pieces in the form NFC where the vocabulary asks for it.
+  /// Without `allow_special` markers are ordinary text, which
   /// all the same hides tokens that begin in it.
   void split(std::string_view text, bool allow_special, const OnPiece& on_piece) const;
 
@@ -68,6 +69,7 @@ class AddedTokens {
   std::vector<AddedToken> tokens_;
   LongestMatch plain_, normalized_;  // their values are places in tokens_
   bool finds_ordinary_ = false;
+  bool nfc_ = false;
   std::string needs_whole_text_;
 };
 

@@ -21,7 +21,7 @@ std::string not_extended(const Vocabulary& more, const Vocabulary& less) {
   if (!std::equal(more.merges.begin(), more.merges.end(), less.merges.begin(), less.merges.end(), same))
     return "its merges are not the model's";
   if (more.pretokenizer != less.pretokenizer || more.whole_words != less.whole_words ||
-      more.tied_merges != less.tied_merges)
+      more.tied_merges != less.tied_merges || more.nfc != less.nfc)
     return "it cuts texts into words in another way";
   for (const AddedToken& token : less.added)
     if (std::find(more.added.begin(), more.added.end(), token) == more.added.end())

@@ -40,7 +40,17 @@ void check_settings(const json& root, std::string_view name) {
   for (const char* key : {"dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback"})
     expect_off(name, model, "model.", key);
   // The last two would make ids fewer or more; what a run reads is cut into samples in its own way.
-  for (const char* key : {"normalizer", "truncation", "padding"}) expect_off(name, root, "", key);
+  for (const char* key : {"truncation", "padding"}) expect_off(name, root, "", key);
+}
+
+/// Whether text is brought into the form NFC; no other normalizer is known.
+bool find_nfc(const json& normalizer, std::string_view name) {
+  if (is_off(normalizer)) return false;
+  if (field(normalizer, "type") == "NFC") return true;
+  const json& steps = field(normalizer, "normalizers");
+  if (field(normalizer, "type") != "Sequence" || !steps.is_array() || steps.size() > 1)
+    refuse(name, "normalizer", "null or NFC", normalizer);
+  return !steps.empty() && find_nfc(steps[0], name);
 }
 
 void check_byte_level(const json& step, std::string_view name, bool use_regex) {
@@ -51,13 +61,19 @@ void check_byte_level(const json& step, std::string_view name, bool use_regex) {
     refuse(name, "pre_tokenizer.use_regex", use_regex ? "true" : "false", given);
 }
 
-/// Either ByteLevel, which cuts as GPT-2 does, or a Split with one of the known expressions and then ByteLevel.
+/// Either ByteLevel, which cuts as GPT-2 does, alone or in what lies between Digits, or a Split with one of the known
+/// expressions and then ByteLevel.
 Pretokenizer find_pretokenizer(const json& cutter, std::string_view name) {
   if (field(cutter, "type") != "Sequence") {
     check_byte_level(cutter, name, true);
     return Pretokenizer::kGpt2;
   }
   json steps = field(cutter, "pretokenizers");
+  if (steps.is_array() && steps.size() == 2 && field(steps[0], "type") == "Digits") {
+    if (field(steps[0], "individual_digits") != true) refuse(name, "pre_tokenizer.individual_digits", "true", steps[0]);
+    check_byte_level(steps[1], name, true);
+    return Pretokenizer::kDigits;
+  }
   if (!steps.is_array() || steps.size() != 2 || field(steps[0], "type") != "Split")
     refuse(name, "pre_tokenizer", "a Split and a ByteLevel", steps);
   check_byte_level(steps[1], name, false);
@@ -75,6 +91,10 @@ Pretokenizer find_pretokenizer(const json& cutter, std::string_view name) {
 json format_pretokenizer(Pretokenizer pretokenizer) {
   json byte_level = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}};
   if (pretokenizer == Pretokenizer::kGpt2) return byte_level;
+  if (pretokenizer == Pretokenizer::kDigits) {
+    json digits = {{"type", "Digits"}, {"individual_digits", true}};
+    return {{"type", "Sequence"}, {"pretokenizers", {digits, byte_level}}};
+  }
   byte_level["use_regex"] = false;
   json split = {{"type", "Split"},
                 {"pattern", {{"Regex", pretokenizer_info(pretokenizer).expression}}},
@@ -167,6 +187,7 @@ Vocabulary parse_hugging_face_vocabulary(std::string_view text, std::string_view
   Vocabulary vocabulary = builder.build();
   vocabulary.only_added = only_added;
   vocabulary.pretokenizer = pretokenizer;
+  vocabulary.nfc = find_nfc(field(root, "normalizer"), name);
   vocabulary.tied_merges = field(root["model"], kTiedMerges) == true;
   return vocabulary;
 }
@@ -192,7 +213,7 @@ std::string format_hugging_face_vocabulary(const Vocabulary& vocabulary) {
                {"truncation", nullptr},
                {"padding", nullptr},
                {"added_tokens", format_added_tokens(vocabulary)},
-               {"normalizer", nullptr},
+               {"normalizer", vocabulary.nfc ? json{{"type", "NFC"}} : json()},
                {"pre_tokenizer", format_pretokenizer(vocabulary.pretokenizer)},
                {"post_processor", byte_level},
                {"decoder", byte_level},

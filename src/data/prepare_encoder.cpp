@@ -1,11 +1,41 @@
 #include "data/prepare_encoder.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/error.h"
 #include "data/marked_tokens.h"
+#include "data/normal_form.h"
 
 namespace tokamak {
+
+namespace {
+
+/// A conversation in the form NFC, with its learned pieces where they are then.
+struct NormalText {
+  std::string text;
+  std::vector<TextSpan> learned;
+
+  NormalText(std::string_view from, std::span<const TextSpan> spans) {
+    size_t done = 0;
+    for (const TextSpan& span : spans) {
+      add(from.substr(done, span.begin - done));
+      size_t begin = text.size();
+      add(from.substr(span.begin, span.end - span.begin));
+      learned.push_back({begin, text.size()});
+      done = span.end;
+    }
+    add(from.substr(done));
+  }
+
+ private:
+  void add(std::string_view piece) {
+    std::string buffer;
+    text += to_nfc(piece, buffer);
+  }
+};
+
+}  // namespace
 
 void PrepareEncoder::encode(PrepareBatch& batch) {
   std::string_view text = batch.text;
@@ -41,6 +71,11 @@ void PrepareEncoder::append_conversation(std::string_view text, std::span<const 
     user_error(
         "[prepare] {}: expected conversations in JSON, as --chat says, got another document; prepare it by itself",
         file);
+  std::optional<NormalText> normal;
+  if (tokenizer_.vocabulary().nfc) {
+    normal.emplace(text, learned);
+    text = normal->text, learned = normal->learned;
+  }
   size_t first = ids.size(), at = 0;
   encoder_.append_with_special(text, ids);
   for (size_t i = first; i < ids.size(); ++i) {

@@ -76,10 +76,10 @@ size_t symbols_end(std::string_view text, size_t begin, std::string_view tail) {
   return std::min(text.find_first_not_of(tail, end), text.size());
 }
 
-/// \p{N}{1,3}; `begin` if there is no match.
-size_t short_number_end(std::string_view text, size_t begin) {
+/// \p{N}{1,most}; `begin` if there is no match.
+size_t short_number_end(std::string_view text, size_t begin, int most) {
   size_t at = begin;
-  for (int digits = 0; digits < 3 && has_at(text, at, kNumbers); ++digits) at += character_at(text, at).length;
+  for (int digits = 0; digits < most && has_at(text, at, kNumbers); ++digits) at += character_at(text, at).length;
   return at;
 }
 
@@ -92,11 +92,12 @@ size_t gpt2_word_end(std::string_view text, size_t begin) {
   return space_end(text, begin, Newlines::kOrdinary);
 }
 
-/// '(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*, then white space
-size_t gpt4_word_end(std::string_view text, size_t begin, Newlines newlines) {
+/// '(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*, then white space; numbers
+/// have up to `most_digits` digits.
+size_t gpt4_word_end(std::string_view text, size_t begin, Newlines newlines, int most_digits = 3) {
   if (size_t length = any_case_contraction_length(text, begin)) return begin + length;
   Character first = character_at(text, begin);
-  if (first.kind == kNumber) return short_number_end(text, begin);
+  if (first.kind == kNumber) return short_number_end(text, begin, most_digits);
   size_t next = begin + first.length;
   if (kLetters.has(first.kind)) return skip(text, next, kLetters);
   if (!is_newline(text[begin]))
@@ -110,6 +111,21 @@ size_t cl100k_word_end(std::string_view text, size_t begin) {
 }
 
 size_t llama3_word_end(std::string_view text, size_t begin) { return gpt4_word_end(text, begin, Newlines::kEndWords); }
+
+size_t qwen2_word_end(std::string_view text, size_t begin) {
+  return gpt4_word_end(text, begin, Newlines::kEndWords, 1);
+}
+
+/// A digit, or what kGpt2's expression finds in the text up to the next one, which it takes for the end.
+size_t digits_word_end(std::string_view text, size_t begin) {
+  if (has_at(text, begin, kNumbers)) return begin + character_at(text, begin).length;
+  if (size_t length = contraction_length(text, begin)) return begin + length;
+  size_t at = begin + (text[begin] == ' ');
+  for (CharSet set : {kLetters, kOthers})
+    if (size_t end = skip(text, at, set); end > at) return end;
+  size_t end = skip(text, begin, kSpaces);
+  return has_at(text, end, kNumbers) ? end : space_end(text, begin, Newlines::kOrdinary);
+}
 
 /// [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+; `begin` if there is no match.
 size_t lower_ending_end(std::string_view text, size_t begin) {
@@ -137,11 +153,21 @@ size_t cased_letters_end(std::string_view text, size_t begin) {
   return skip(text, begin, kUpperPart);
 }
 
-size_t o200k_word_end(std::string_view text, size_t begin) {
-  if (size_t end = cased_letters_end(text, begin); end > begin) return end + any_case_contraction_length(text, end);
-  if (size_t end = short_number_end(text, begin); end > begin) return end;
+/// What stands in o200k's expression behind its words.
+size_t o200k_rest_end(std::string_view text, size_t begin, int most_digits) {
+  if (size_t end = short_number_end(text, begin, most_digits); end > begin) return end;
   if (size_t end = symbols_end(text, begin, "\r\n/"); end > begin) return end;
   return space_end(text, begin, Newlines::kEndWords);
+}
+
+size_t o200k_word_end(std::string_view text, size_t begin) {
+  if (size_t end = cased_letters_end(text, begin); end > begin) return end + any_case_contraction_length(text, end);
+  return o200k_rest_end(text, begin, 3);
+}
+
+size_t tekken_word_end(std::string_view text, size_t begin) {
+  if (size_t end = cased_letters_end(text, begin); end > begin) return end;
+  return o200k_rest_end(text, begin, 1);
 }
 
 constexpr std::string_view kGpt2Spellings[] = {
@@ -172,6 +198,19 @@ constexpr PretokenizerInfo kInfos[] = {
      R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
      R"(\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
      {}},
+    {Pretokenizer::kQwen2,
+     "qwen2",
+     qwen2_word_end,
+     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+     {}},
+    {Pretokenizer::kTekken,
+     "tekken",
+     tekken_word_end,
+     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|)"
+     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|)"
+     R"(\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+     {}},
+    {Pretokenizer::kDigits, "digits", digits_word_end, "", {}},
 };
 
 const PretokenizerInfo* find_info(auto matches) {
@@ -201,7 +240,7 @@ std::optional<Pretokenizer> pretokenizer_by_name(std::string_view name) {
 
 std::optional<Pretokenizer> pretokenizer_by_expression(std::string_view expression) {
   return id_of(find_info([&](const PretokenizerInfo& info) {
-    return info.expression == expression || std::ranges::count(info.spellings, expression) > 0;
+    return !expression.empty() && (info.expression == expression || std::ranges::count(info.spellings, expression) > 0);
   }));
 }
 

@@ -22,7 +22,7 @@ struct PretokenizerInfo {
   Pretokenizer id;
   std::string_view name;  // as users give it: "cl100k"
   WordEnd word_end;
-  std::string_view expression;                  // in the tokenizer.json that we write; its dialect is Oniguruma's
+  std::string_view expression;  // in the tokenizer.json that we write, Oniguruma's; empty: no Split has it
   std::span<const std::string_view> spellings;  // other expressions there that give the same words
 };
 

@@ -14,7 +14,7 @@ namespace tokamak {
 template <typename OnWord>
 size_t scan_words(Pretokenizer pretokenizer, std::string_view text, size_t begin, size_t limit, OnWord&& on_word) {
   const WordEnd word_end = pretokenizer_info(pretokenizer).word_end;
-  const bool cased = pretokenizer == Pretokenizer::kO200k;
+  const bool cased = pretokenizer == Pretokenizer::kO200k || pretokenizer == Pretokenizer::kTekken;
   limit = std::min(limit, text.size());
   size_t at = begin;
   while (at < limit) {

@@ -140,14 +140,14 @@ class WindowEncoder : public WindowReader {
       std::string_view text = pieces_.read(file, begin, count);
       size_t limit = text.size();
       if (begin + int64_t(text.size()) < file.bytes) {
-        limit = tokenizer_->finds_added() ? last_cut(text) : last_word_border(text);
+        limit = tokenizer_->needs_cuts() ? last_cut(text) : last_word_border(text);
         if (limit == text.npos && count < kMostHeld) {
           least = count * 4;
           continue;
         }
         if (limit == text.npos) limit = last_character(text);
         // With the character that shows where the last word ends; a cut shows it by itself.
-        text = text.substr(0, tokenizer_->finds_added() ? limit : limit + 1);
+        text = text.substr(0, tokenizer_->needs_cuts() ? limit : limit + 1);
       }
       begin += int64_t(encode_text(text, limit));
       least = 0;

@@ -89,14 +89,14 @@ void Encoder::append(std::string_view text, bool allow_special, std::vector<int3
   auto append_piece = [&](std::string_view piece, int32_t id) {
     id >= 0 ? ids.push_back(id) : void(append_words(piece, 0, piece.size(), ids));
   };
-  if (tokenizer_.added_.finds_any(allow_special))
+  if (tokenizer_.added_.finds_any(allow_special) || tokenizer_.vocabulary_.nfc)
     tokenizer_.added_.split(text, allow_special, append_piece);
   else
     append_piece(text, -1);
 }
 
 size_t Encoder::append_part(std::string_view text, size_t begin, size_t limit, std::vector<int32_t>& ids) {
-  if (!tokenizer_.added_.finds_any(false)) return append_words(text, begin, limit, ids);
+  if (!tokenizer_.needs_cuts()) return append_words(text, begin, limit, ids);
   limit = std::min(limit, text.size());
   while (limit < text.size() && !is_cut(text, limit)) ++limit;
   append(text.substr(begin, limit - begin), ids);

@@ -1,6 +1,6 @@
 // Byte-level BPE: text to token ids and back, exactly as tiktoken does for the same vocabulary and pattern, and with
 // added tokens as Hugging Face's library does. Any bytes are accepted (text that is not UTF-8 too), and decoding gives
-// them back unchanged, but for white space that added tokens strip.
+// them back unchanged, but for white space that added tokens strip, and in the form NFC where a vocabulary asks for it.
 // Files of vocabularies are in data/tokenizer_files.h. For examples see tests/data/tokenizer_test.cpp.
 #pragma once
 
@@ -36,8 +36,9 @@ class Tokenizer {
   /// Text to ids. Markers such as <|endoftext|> in the text are ordinary text unless `allow_special` is set.
   std::vector<int32_t> encode(std::string_view text, bool allow_special = false) const;
 
-  /// Whether text may have added tokens other than markers.
-  bool finds_added() const { return added_.finds_any(false); }
+  /// Whether a text in parts has the ids of the whole only where it is cut at places for a cut (data/word_border.h):
+  /// where it may have added tokens other than markers, or is brought into another form.
+  bool needs_cuts() const { return added_.finds_any(false) || vocabulary_.nfc; }
 
   /// An added token for which a text must not be cut into parts (AddedTokens::needs_whole_text); empty: none.
   const std::string& needs_whole_text() const { return added_.needs_whole_text(); }
@@ -70,7 +71,7 @@ class Encoder {
 
   /// The same for the words that begin in [begin, limit) of a text, so that a long one can be done in parts; gives the
   /// place where the next part begins. With added tokens that text may have, this is the next place for a cut, as the
-  /// text is cut there; so no token may need the whole text.
+  /// text is cut there (Tokenizer::needs_cuts); so no token may need the whole text.
   size_t append_part(std::string_view text, size_t begin, size_t limit, std::vector<int32_t>& ids);
 
   /// As append(), but markers become their own ids.

@@ -59,7 +59,8 @@ Tokenizer load_file(const fs::path& file) {
 bool is_gpt2(const Vocabulary& vocabulary) {
   auto is_plain = [](const AddedToken& token) { return token == AddedToken{.id = token.id}; };
   return vocabulary.pretokenizer == Pretokenizer::kGpt2 && !vocabulary.whole_words && !vocabulary.tied_merges &&
-         std::ranges::all_of(vocabulary.added, is_plain) && vocabulary.added.size() == vocabulary.special.size();
+         !vocabulary.nfc && std::ranges::all_of(vocabulary.added, is_plain) &&
+         vocabulary.added.size() == vocabulary.special.size();
 }
 
 /// Compares the files of a folder made by `prepare` with its index.

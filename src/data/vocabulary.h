@@ -17,6 +17,9 @@ enum class Pretokenizer : uint8_t {
   kCl100k,  // GPT-4's, as tiktoken has it
   kLlama3,  // GPT-4's in its older form: white space at the end of a text is cut after its last line break
   kO200k,   // GPT-4o's
+  kQwen2,   // as kLlama3, each digit by itself
+  kTekken,  // Mistral's: as kO200k, each digit by itself, and a contraction is no part of its word
+  kDigits,  // as kGpt2 in what lies between digits, each of which is cut out before: SmolLM, StarCoder
 };
 
 /// Two neighbouring tokens that become one; earlier merges go first.
@@ -45,6 +48,7 @@ struct Vocabulary {
   std::vector<AddedToken> added;    // most of them are in `special`
   int32_t only_added = 0;           // so many of the last ids: no word becomes them, even if whole words are tokens
   Pretokenizer pretokenizer = Pretokenizer::kGpt2;
+  bool nfc = false;          // text is brought into Unicode's form NFC before anything but added tokens is found in it
   bool whole_words = false;  // a word that is a token becomes that token, whatever merges would make of it
   bool tied_merges = false;  // neighbours in `merges` with one result have one rank, so that the leftmost goes first
 };

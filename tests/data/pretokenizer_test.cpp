@@ -65,20 +65,30 @@ TEST(Pretokenizer, O200kCutsAtCapitals) {
   EXPECT_EQ(o200k("\u4e2dAB"), (Words{"\u4e2d", "AB"}));
 }
 
+const Words& pieces_that_matter() {
+  static const Words pieces = {"a",      "s",      "t",      "ll",     "ve",     "re",     "S",      "T",      "LL",
+                               "A",      "B",      "'",      "'",      " ",      " ",      " ",      "\n",     "\r",
+                               ".",      "/",      "-",      "1",      "23",     "\t",     "\u00e9", "\u00c9", "\u01c5",
+                               "\u02b0", "\u4e2d", "\u0301", "\u0664", "\u00a0", "\u2028", "\u017f", "\x80",   "'"};
+  return pieces;
+}
+
+std::string random_text(uint64_t seed) {
+  std::string text;
+  const Words& pieces = pieces_that_matter();
+  for (uint64_t i = 0; i < 1 + seed % 9; ++i) text += pieces[philox4x32(seed, i)[0] % pieces.size()];
+  return text;
+}
+
 // Every expression that we know, as a slow matcher reads it, on texts of characters that matter.
 TEST(Pretokenizer, AgreesWithAMatcherOfItsExpressions) {
-  const Words kPieces = {"a",      "s",      "t",      "ll",     "ve",     "re",     "S",      "T",      "LL",
-                         "A",      "B",      "'",      "'",      " ",      " ",      " ",      "\n",     "\r",
-                         ".",      "/",      "-",      "1",      "23",     "\t",     "\u00e9", "\u00c9", "\u01c5",
-                         "\u02b0", "\u4e2d", "\u0301", "\u0664", "\u00a0", "\u2028", "\u017f", "\x80",   "'"};
   for (const PretokenizerInfo& info : pretokenizers()) {
     Words expressions(info.spellings.begin(), info.spellings.end());
-    expressions.emplace_back(info.expression);
+    if (!info.expression.empty()) expressions.emplace_back(info.expression);
     for (const std::string& expression : expressions) {
       TinyRegex regex(expression);
       for (uint64_t seed = 0; seed < 4000; ++seed) {
-        std::string text;
-        for (uint64_t i = 0; i < 1 + seed % 9; ++i) text += kPieces[philox4x32(seed, i)[0] % kPieces.size()];
+        std::string text = random_text(seed);
         for (size_t at = 0; at < text.size();) {
           size_t end = info.word_end(text, at);
           ASSERT_EQ(end, regex.match(text, at)) << info.name << " at " << at << " of '" << text << "'";
@@ -111,14 +121,42 @@ TEST(Pretokenizer, AsciiWordsAreWords) {
     WordBlock block = load_block(text);
     if (size_t length = ascii_word_length(block)) {
       ++found;
-      for (Pretokenizer id : {Pretokenizer::kGpt2, Pretokenizer::kCl100k, Pretokenizer::kLlama3})
+      for (Pretokenizer id : {Pretokenizer::kGpt2, Pretokenizer::kCl100k, Pretokenizer::kLlama3, Pretokenizer::kQwen2,
+                              Pretokenizer::kDigits})
         ASSERT_EQ(pretokenizer_info(id).word_end(text, 0), length) << text;
       if (ends_there_when_cased(block, length)) {
         ASSERT_EQ(pretokenizer_info(Pretokenizer::kO200k).word_end(text, 0), length) << text;
+        ASSERT_EQ(pretokenizer_info(Pretokenizer::kTekken).word_end(text, 0), length) << text;
       }
     }
   }
   EXPECT_GT(found, 1000);
+}
+
+// GPT-2's words of each piece between digits, by itself.
+TEST(Pretokenizer, DigitsAreCutOutFirst) {
+  EXPECT_EQ(cut("a   12 b1's", Pretokenizer::kDigits), (Words{"a", "   ", "1", "2", " b", "1", "'s"}));
+  for (uint64_t seed = 0; seed < 20000; ++seed) {
+    std::string text = random_text(seed), piece;
+    Words expected;
+    auto end_piece = [&] {
+      for (std::string& word : cut(piece)) expected.push_back(std::move(word));
+      piece.clear();
+    };
+    for (size_t at = 0; at < text.size();) {
+      Character next = character_at(text, at);
+      std::string one = text.substr(at, next.length);
+      at += next.length;
+      if (next.kind != CharClass::kNumber) {
+        piece += one;
+        continue;
+      }
+      end_piece();
+      expected.push_back(one);
+    }
+    end_piece();
+    ASSERT_EQ(cut(text, Pretokenizer::kDigits), expected) << text;
+  }
 }
 
 TEST(Pretokenizer, IsFoundByNameAndExpression) {
@@ -127,7 +165,7 @@ TEST(Pretokenizer, IsFoundByNameAndExpression) {
   EXPECT_EQ(pretokenizer_by_expression("\\w+"), std::nullopt);
   for (const PretokenizerInfo& info : pretokenizers()) {
     EXPECT_EQ(&pretokenizer_info(info.id), &info);
-    EXPECT_EQ(pretokenizer_by_expression(info.expression), info.id);
+    if (!info.expression.empty()) EXPECT_EQ(pretokenizer_by_expression(info.expression), info.id);
     for (std::string_view spelling : info.spellings) EXPECT_EQ(pretokenizer_by_expression(spelling), info.id);
   }
 }
