@@ -38,6 +38,9 @@ endif()
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 install(TARGETS tokamak RUNTIME COMPONENT program)
+if(TARGET tokamak_parquet)  # where the program looks for it if it is not beside it (src/data/sources/column_module.cpp)
+  install(TARGETS tokamak_parquet LIBRARY DESTINATION lib/tokamak COMPONENT parquet)
+endif()
 # Manual pages and completions are what the program prints, so that they cannot be of another one.
 install(CODE "set(tokamak_program \"$<TARGET_FILE:tokamak>\")
 set(tokamak_share \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATAROOTDIR}\")
@@ -45,7 +48,7 @@ include(\"${PROJECT_SOURCE_DIR}/cmake/install_share.cmake\")" COMPONENT program)
 
 # Interface libraries that carry what the libraries link (cmake/Tokamak*.cmake, cmake/TokamakSources.cmake).
 set(carriers tokamak_everything tokamak_parallel tokamak_matmul tokamak_cuda_libraries)
-foreach(carrier tokamak_cudnn tokamak_nccl tokamak_cupti tokamak_source_CSV tokamak_source_ZLIB tokamak_source_ZSTD tokamak_source_LIBARCHIVE
+foreach(carrier tokamak_cudnn tokamak_nccl tokamak_cupti tokamak_source_CSV tokamak_source_UTF8PROC tokamak_source_ZLIB tokamak_source_ZSTD tokamak_source_LIBARCHIVE
                 tokamak_source_HDF5 tokamak_source_LMDB)
   if(TARGET ${carrier})
     list(APPEND carriers ${carrier})

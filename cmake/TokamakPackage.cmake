@@ -1,5 +1,6 @@
 # CPack: `cpack --config build/release/CPackConfig.cmake -B build/package` makes tokamak_VERSION_ARCH.deb, the program, and
-# libtokamak-dev_VERSION_ARCH.deb, the libraries. Debian's dpkg-shlibdeps finds which packages the program needs.
+# libtokamak-dev_VERSION_ARCH.deb, the libraries; and tokamak-parquet_VERSION_ARCH.deb where the build has that module.
+# Debian's dpkg-shlibdeps finds which packages the program needs.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME tokamak)
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
@@ -13,6 +14,15 @@ set(CPACK_COMPONENTS_ALL program libraries)
 set(CPACK_COMPONENT_PROGRAM_DESCRIPTION
     "A compiler takes the whole training step as one graph and makes fused kernels of it.")
 set(CPACK_COMPONENT_LIBRARIES_DESCRIPTION "Static libraries and headers of tokamak, for find_package(Tokamak) in CMake.")
+if(TARGET tokamak_parquet)
+  list(APPEND CPACK_COMPONENTS_ALL parquet)
+  set(CPACK_COMPONENT_PARQUET_DESCRIPTION
+      "Reads Parquet and Arrow. Arrow's libraries are in no Debian package: pip install pyarrow, and name its folder in LD_LIBRARY_PATH.")
+  set(CPACK_DEBIAN_PARQUET_PACKAGE_NAME tokamak-parquet)
+  set(CPACK_DEBIAN_PARQUET_PACKAGE_SECTION science)
+  set(CPACK_DEBIAN_PARQUET_PACKAGE_DEPENDS "tokamak (= ${PROJECT_VERSION})")
+  set(CPACK_DEBIAN_PARQUET_PACKAGE_SHLIBDEPS OFF)
+endif()
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
@@ -27,7 +37,7 @@ if(TOKAMAK_MATMUL STREQUAL "onednn")
 elseif(TOKAMAK_MATMUL STREQUAL "cblas")
   list(APPEND needed libopenblas-dev)
 endif()
-foreach(library CSV ZLIB ZSTD LIBARCHIVE HDF5 LMDB)
+foreach(library CSV UTF8PROC ZLIB ZSTD LIBARCHIVE HDF5 LMDB)
   if(TARGET tokamak_source_${library})
     list(APPEND needed ${TOKAMAK_${library}_PACKAGE})
   endif()

@@ -31,10 +31,14 @@ if(NOT EXISTS ${arrow_include}/parquet OR NOT count EQUAL 2)
   return()
 endif()
 
-add_library(tokamak_parquet MODULE ${PROJECT_SOURCE_DIR}/src/data/sources/modules/parquet.cpp)
+add_library(tokamak_parquet MODULE ${PROJECT_SOURCE_DIR}/src/data/sources/modules/parquet.cpp
+            ${PROJECT_SOURCE_DIR}/src/data/sources/modules/arrow.cpp)
 target_compile_features(tokamak_parquet PRIVATE cxx_std_20)
 target_include_directories(tokamak_parquet PRIVATE ${PROJECT_SOURCE_DIR}/src)
 target_include_directories(tokamak_parquet SYSTEM PRIVATE ${arrow_include})
 target_link_libraries(tokamak_parquet PRIVATE ${arrow_libraries} tokamak_flags tokamak_hardening)
+# Installed, it finds Arrow's libraries beside itself, in the pyarrow beside the Python package that it is in, or as
+# LD_LIBRARY_PATH says.
 set_target_properties(tokamak_parquet PROPERTIES PREFIX "" CXX_VISIBILITY_PRESET hidden BUILD_RPATH ${arrow_folder}
+                      INSTALL_RPATH "$ORIGIN;$ORIGIN/../../../pyarrow"
                       LIBRARY_OUTPUT_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})

@@ -120,7 +120,7 @@ void visit(FieldList& v, TrainConfig& c) {
   v("eval_every", c.eval_every, "steps between validations; 0: never", at_least(0));
   v("eval_batches", c.eval_batches,
     "micro-batches of a validation; with mesh.slots: as many times the sequences of a step", at_least(1));
-  v("tasks", c.tasks, "benchmarks of the model in training, each as KIND:FILE; docs/evaluation.md has the kinds");
+  v("tasks", c.tasks, "benchmarks in training: KIND:FILE, KIND@SHOTS:FILE or list:FILE; see docs/evaluation.md");
   v("tasks_every", c.tasks_every, "steps between them; 0: only at the end", at_least(0));
   v("tasks_limit", c.tasks_limit, "questions from the beginning of each task; 0: all", at_least(0));
   v("tasks_cut_contexts", c.tasks_cut_contexts, "a question that is too long loses its beginning; else it is an error");

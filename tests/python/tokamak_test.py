@@ -53,6 +53,21 @@ class Package(unittest.TestCase):
         self.assertEqual((table.format, table.shape), ("f", (300, 32)))
         self.assertGreater(run.evaluate(data=self.folder / "run/tokens.npy")["val"]["loss"], 0)
 
+    def test_a_run_on_text_tells_what_happened_and_writes(self):
+        (self.folder / "text.txt").write_text("the cat sat on the mat. " * 200)
+        tokamak.call("prepare", self.folder / "text.txt", out=self.folder / "data", vocab_size=300)
+        config = {**TINY, "model": {**TINY["model"], "vocab": 0}, "data": {"path": str(self.folder / "data")}}
+        run = tokamak.train(config, self.folder / "run")
+        self.assertEqual([event["event"] for event in run.events()], ["start", "save", "end"])
+        self.assertEqual(run.events()[1]["checkpoint"], "step_00000003")
+        texts = run.generate("the cat\n\u00e9", tokens=3, samples=2, temperature=0)
+        self.assertEqual(len(texts), 2)
+        self.assertEqual(texts[0]["prompt"], "the cat\n\u00e9")
+        self.assertEqual((len(texts[0]["tokens"]), texts[0]["finish"]), (3, "length"))
+        self.assertEqual(texts[0]["tokens"], texts[1]["tokens"], "greedily")
+        with self.assertRaisesRegex(tokamak.TokamakError, "tokens"):
+            run.generate("the", tokens=-1)
+
     def test_mistakes_come_with_the_message(self):
         with self.assertRaisesRegex(tokamak.TokamakError, "did you mean") as caught:
             tokamak.train({"model": {"layerz": 1}}, self.folder / "run")

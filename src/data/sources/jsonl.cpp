@@ -6,16 +6,13 @@
 #include "base/error.h"
 #include "data/conversation.h"
 #include "data/sources/content.h"
+#include "data/sources/document_checks.h"
 #include "data/sources/json_field.h"
 #include "data/sources/source_format.h"
 
 namespace tokamak {
 
 namespace {
-
-constexpr int64_t kMostParts = 128;  // in one object
-
-size_t most_bytes(const SourceOptions& options) { return size_t(kMostParts * options.part_bytes); }
 
 /// What training wants of an object.
 class ObjectReader {
@@ -36,7 +33,8 @@ class ObjectReader {
 class JsonlSource : public Source {
  public:
   JsonlSource(std::unique_ptr<ByteStream> stream, const SourceOptions& options)
-      : buffer_(std::move(stream)), reader_(options), most_bytes_(most_bytes(options)), bad_lines_(options.bad_lines) {
+      : buffer_(std::move(stream)), reader_(options), most_bytes_(most_document_bytes(options)),
+        bad_lines_(options.bad_lines) {
     buffer_.hold(kByteOrderMark.size());
     if (buffer_.view().starts_with(kByteOrderMark)) buffer_.consume(kByteOrderMark.size());
   }
@@ -100,7 +98,7 @@ class JsonlSource : public Source {
 class JsonSource : public Source {
  public:
   JsonSource(std::unique_ptr<ByteStream> stream, const SourceOptions& options)
-      : buffer_(std::move(stream)), reader_(options), most_bytes_(most_bytes(options)) {}
+      : buffer_(std::move(stream)), reader_(options), most_bytes_(most_document_bytes(options)) {}
 
   bool next(Document& document) override {
     if (std::exchange(done_, true)) return false;

@@ -3,8 +3,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "data/source_notes.h"
-#include "data/sources/content.h"
+#include "data/sources/document_checks.h"
 #include "data/sources/mds_shard.h"
 #include "data/sources/source_format.h"
 
@@ -13,8 +12,6 @@ namespace tokamak {
 namespace {
 
 using Kind = MdsEncoding::Kind;
-
-constexpr int64_t kMostParts = 128;  // in one sample
 
 /// The types of ndarrays that say their own, by the codes that stand before them.
 std::optional<TokenType> type_of_code(unsigned char code) {
@@ -27,7 +24,7 @@ std::optional<TokenType> type_of_code(unsigned char code) {
 class MdsSource : public Source {
  public:
   MdsSource(std::unique_ptr<ByteStream> stream, const SourceOptions& options)
-      : options_(options), most_bytes_(size_t(kMostParts * options.part_bytes)), buffer_(std::move(stream)) {
+      : options_(options), most_bytes_(most_document_bytes(options)), buffer_(std::move(stream)) {
     if (options.conversations)
       user_error("[mds] {}: expected JSON objects for --chat, got samples of MDS; write them as JSON lines", name());
     header_ = read_mds_header(buffer_);
@@ -99,7 +96,7 @@ class MdsSource : public Source {
           "[mds] {}: expected text in column \"{}\", got bytes of zero; if they are tokens, write the column as "
           "ndarray:int32",
           place(), options_.text_field);
-    if (options_.notes && !is_utf8(value)) note(options_, "not UTF-8", "warning: " + encoding_warning(place()));
+    note_encoding(options_, value, place());
     return value;
   }
 

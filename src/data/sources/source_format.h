@@ -47,6 +47,7 @@ extern const DocumentReader jsonl_documents;
 extern const DocumentReader csv_documents;
 extern const DocumentReader mds_documents;
 extern const DocumentReader parquet_documents;
+extern const DocumentReader arrow_documents;
 extern const DocumentReader webdataset_documents;
 extern const DocumentReader megatron_documents;
 extern const DocumentReader bin_documents;

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "base/file.h"
 #include "data/prepare_reader.h"
 #include "data/sources/modules/parquet_module.h"
@@ -40,6 +42,53 @@ TEST_F(ParquetTest, OneColumnsTextsAreDocumentsAndNullsAreNone) {
   EXPECT_EQ(read(write("other", read_file(golden("snappy.parquet"))), {.format = "parquet"}), expected(true));
 }
 
+/// Ids of a column, a row after the other; rows without any are no documents.
+std::vector<std::vector<int32_t>> ids_of(const std::string& file, const std::string& column) {
+  std::vector<std::vector<int32_t>> rows;
+  auto source = open_source(file, {.text_field = column});
+  for (Document document; source->next(document);) {
+    EXPECT_TRUE(document.text.empty());
+    rows.emplace_back(document.tokens.begin(), document.tokens.end());
+  }
+  return rows;
+}
+
+TEST_F(ParquetTest, ListsOfIntegersAreTokens) {
+  std::vector<std::vector<int32_t>> short_rows, long_rows;
+  for (int32_t row = 0; row < 35; ++row) {
+    std::vector<int32_t> ids(size_t(row % 5 == 1 ? 0 : row % 5)), longer(size_t(row == 8 ? 700 : row % 3));
+    std::iota(ids.begin(), ids.end(), row);
+    std::iota(longer.begin(), longer.end(), 0);
+    if (!ids.empty()) short_rows.push_back(ids);
+    if (!longer.empty()) long_rows.push_back(longer);
+  }
+  for (const char* file : {"ids.parquet", "stream.arrow", "file.arrow"}) {
+    EXPECT_EQ(ids_of(golden(file), "input_ids"), short_rows) << file;
+    EXPECT_EQ(ids_of(golden(file), "long_ids"), long_rows) << file;
+    expect_user_error([&] { ids_of(golden(file), "bad_ids"); }, {file, "token ids", "\"bad_ids\"", "-7", "rows up to"});
+  }
+}
+
+TEST_F(ParquetTest, ArrowsStreamsAndFilesHaveTheSameTexts) {
+  for (const char* file : {"stream.arrow", "file.arrow"}) {
+    EXPECT_EQ(read(golden(file)), expected(true)) << file;
+    EXPECT_EQ(read(golden(file), {.text_field = "large"}), expected(false)) << file;
+    expect_user_error([&] { read(golden(file), {.text_field = "id"}); },
+                      {file, "a column \"id\" of text", "\"input_ids\" (list<", "--field"});
+    std::string whole = read_file(golden(file));
+    for (size_t size : {size_t(3), size_t(100), whole.size() / 2})
+      expect_user_error([&] { read(write("cut.arrow", whole.substr(0, size))); }, {"cut.arrow", "copy or download"});
+    for (size_t place = 4; place < whole.size(); place += 61) {  // an error or other texts
+      std::string changed = whole;
+      changed[place] = char(changed[place] ^ 0x55);
+      try {
+        read(write("changed.arrow", changed));
+      } catch (const UserError&) {
+      }
+    }
+  }
+}
+
 TEST_F(ParquetTest, ProgressIsThatOfRows) {
   auto source = open_source(golden("groups.parquet"), {});
   int64_t size = int64_t(fs::file_size(golden("groups.parquet")));
@@ -77,7 +126,7 @@ TEST_F(ParquetTest, RefusesWhatIsDamaged) {
   for (size_t size : {size_t(1), size_t(100), whole.size() / 2, whole.size() - 1})
     expect_user_error([&] { read(write("cut.parquet", whole.substr(0, size))); }, {"cut.parquet", "copy or download"});
   expect_user_error([&] { read(write("text.parquet", "no Parquet at all, whatever its name")); },
-                    {"text.parquet", "expected a Parquet file"});
+                    {"text.parquet", "expected Parquet, got damage"});
   std::string short_group = read_file(golden("snappy.parquet"));
   short_group[306] = char(short_group[306] ^ 2);  // how many rows the row group has
   expect_user_error([&] { read(write("short.parquet", short_group)); },

@@ -4,8 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
-#include "data/source_notes.h"
-#include "data/sources/content.h"
+#include "data/sources/document_checks.h"
 #include "data/sources/optional/csv_rows.h"
 #include "data/sources/source_format.h"
 
@@ -13,12 +12,10 @@ namespace tokamak {
 
 namespace {
 
-constexpr int64_t kMostParts = 128;  // in one row
-
 class CsvSource : public Source {
  public:
   CsvSource(std::unique_ptr<ByteStream> stream, const SourceOptions& options)
-      : options_(options), rows_(std::move(stream), size_t(kMostParts * options.part_bytes)) {
+      : options_(options), rows_(std::move(stream), most_document_bytes(options)) {
     if (options.conversations)
       user_error("[csv] {}: expected JSON objects for --chat, got a table; write its rows as JSON lines", name());
     if (!rows_.next(row_))
@@ -37,7 +34,7 @@ class CsvSource : public Source {
   bool next(Document& document) override {
     while (rows_.next(row_)) {
       if (!is_whole() || row_[column_].empty()) continue;
-      if (!is_utf8(row_[column_])) note(options_, "not UTF-8", "warning: " + encoding_warning(name()));
+      note_encoding(options_, row_[column_], name());
       document = {.text = row_[column_]};
       return true;
     }
