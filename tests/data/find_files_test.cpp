@@ -66,14 +66,14 @@ TEST_F(FindFilesTest, AdvisesWhatWorks) {
   };
   write("a.txt", "x");
   EXPECT_EQ(advice(), "");
-  write("b.arrow", std::string_view("ARROW1\0\0", 8));
-  EXPECT_NE(advice().find("passed over 1 file: 1 .arrow"), std::string::npos) << advice();
-  EXPECT_NE(advice().find("is Arrow: write its column of text as JSONL"), std::string::npos) << advice();
+  write("b.pdf", "%PDF-1.7");
+  EXPECT_NE(advice().find("passed over 1 file: 1 .pdf"), std::string::npos) << advice();
+  EXPECT_NE(advice().find("is a PDF document: take the text out of it"), std::string::npos) << advice();
   EXPECT_EQ(advice().find("a pattern"), std::string::npos) << advice();
   write("c.py", "x");
   EXPECT_NE(advice().find("a pattern takes more, such as 'corpus/**/*.py'"), std::string::npos) << advice();
   fs::remove(folder_ / "a.txt");
-  expect_user_error([&] { find(""); }, {"got none (", "1 .arrow", "is Arrow"});
+  expect_user_error([&] { find(""); }, {"got none (", "1 .pdf", "is a PDF document"});
 }
 
 TEST_F(FindFilesTest, Patterns) {

@@ -33,7 +33,7 @@ constexpr Magic kMagics[] = {
      "xz-compressed data", "unpack it (unxz), or compress it with zstd instead"},
     {0, "7z\xbc\xaf\x27\x1c"sv, "a 7z archive", "unpack it, and name the folder"},
     {0, "PAR1\x15"sv, "Parquet", "name it so, *.parquet, or its format (parquet)"},
-    {0, "ARROW1\0\0"sv, "Arrow", "write its column of text as JSONL, an object a line"},
+    {0, "ARROW1\0\0"sv, "Arrow", "name it so, *.arrow, or its format (arrow)"},
     {0, "%PDF-"sv, "a PDF document", "take the text out of it (pdftotext)"},
     {0, "\xff\xfe"sv, "UTF-16", "convert it to UTF-8 (iconv -f utf-16 -t utf-8)"},
     {0, "\xfe\xff"sv, "UTF-16", "convert it to UTF-8 (iconv -f utf-16 -t utf-8)"},

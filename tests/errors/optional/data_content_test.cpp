@@ -151,12 +151,12 @@ TEST_F(DataContent, AFileInBothPathsIsTold) {
 
 TEST_F(DataContent, WhatIsPassedOverIsCounted) {
   write("d/a.txt", test::tiny_text());
-  write("d/b.arrow", std::string("ARROW1\0\0", 8));
+  write("d/b.pdf", "%PDF-1.7");
   write("e/c.txt", "text");
   fs::create_directory_symlink("../e", folder_ / "d/link");
   fs::create_symlink("gone.txt", folder_ / "d/dangling.txt");
-  std::initializer_list<std::string> pieces = {"passed over 3 files", "1 .arrow", "1 linked to a folder",
-                                               "1 linked to nothing", "is Arrow"};
+  std::initializer_list<std::string> pieces = {"passed over 3 files", "1 .pdf", "1 linked to a folder",
+                                               "1 linked to nothing", "is a PDF document"};
   expect_told(prepare({"d"}), pieces);
   expect_told(train({"--data.path=d"}), pieces);
   expect_told(run({"data", "inspect", "d"}), pieces);
