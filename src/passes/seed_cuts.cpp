@@ -181,11 +181,12 @@ Undivided undivided_rows(const Graph& graph, const Argument& parameter, const Pa
 }
 
 AddedRows added_rows(const Graph& graph, const Argument& state, const PassContext& context) {
-  ValueId of = graph.find_argument(state.spec.of);
-  if (of == kNoValue || state.spec.global.empty()) return {};
-  const Argument& parameter = *graph.argument_of(of);
+  if (state.spec.global.empty()) return {};
   int64_t added = graph.shape(state.value)[0] - state.spec.global[0];
-  if (added == 0 || is_table(parameter.spec.role)) return {};
+  ValueId of = added == 0 ? kNoValue : graph.find_argument(state.spec.of);
+  if (of == kNoValue) return {};
+  const Argument& parameter = *graph.argument_of(of);
+  if (is_table(parameter.spec.role)) return {};
   return {added, parts_of_rows(Seeder(graph, context).cuts_of(parameter))};
 }
 

@@ -100,9 +100,9 @@ class SumTrimmer {
 }  // namespace
 
 Graph with_sums_trimmed(const Graph& graph, const PassContext& context) {
-  bool may_be = context.slots == 1 && adds_gradients_once(context.zero);
+  if (context.slots > 1 || !adds_gradients_once(context.zero)) return graph;
   SumTrimmer trimmer(graph, context);
-  return may_be && trimmer.finds_any() ? trimmer.run() : graph;
+  return trimmer.finds_any() ? trimmer.run() : graph;
 }
 
 }  // namespace tokamak
