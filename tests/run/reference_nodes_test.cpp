@@ -77,7 +77,7 @@ TEST(ReferenceNodes, AreRefusedWithStrict) {
 // An op that no backend knows.
 TEST(ReferenceNodes, AreThoseOfAnUnknownOp) {
   const OpDef negative{.name = "negative",
-                       .infer = [](const NodeSpec& spec) { return spec.inputs; },
+                       .infer = [](const NodeSpec& spec) { return ValueTypes(spec.inputs); },
                        .reference =
                            [](const Node&, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
                              for (int64_t i = 0; i < out[0].size(); ++i) out[0][i] = -(*in[0])[i];
