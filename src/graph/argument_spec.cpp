@@ -12,10 +12,10 @@ namespace tokamak {
 namespace {
 
 // In the order of the enum.
-constexpr std::string_view kNames[] = {"data",    "embedding",    "position",     "classifier",  "value_table",
-                                       "column",  "row",          "matrix",       "column_bias", "vector",
-                                       "moment",  "gradient_sum", "loss_scaling", "cache",       "residual",
-                                       "weights", "activation",   "state"};
+constexpr std::string_view kNames[] = {"data",     "embedding",    "position",         "classifier",   "value_table",
+                                       "column",   "row",          "matrix",           "column_bias",  "vector",
+                                       "moment",   "gradient_sum", "reduced_gradient", "loss_scaling", "cache",
+                                       "residual", "weights",      "activation",       "state"};
 
 bool can_cut(const Shape& whole, const Cut& cut) {
   if (cut.dim < 0 || cut.dim >= int64_t(whole.size()) || cut.size < 1 || cut.blocks < 1) return false;
@@ -36,7 +36,10 @@ bool is_parameter(Role role) { return role >= Role::kEmbedding && role <= Role::
 
 bool is_matrix(Role role) { return is_parameter(role) && role != Role::kVector && role != Role::kColumnBias; }
 
-bool is_scratch(Role role) { return role == Role::kGradientSum || (role >= Role::kCache && role <= Role::kActivation); }
+bool is_scratch(Role role) {
+  bool is_gradient = role == Role::kGradientSum || role == Role::kReducedGradient;
+  return is_gradient || (role >= Role::kCache && role <= Role::kActivation);
+}
 
 std::string print_cuts(const std::vector<Cut>& cuts) {
   std::string text;

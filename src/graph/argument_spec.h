@@ -13,24 +13,25 @@ namespace tokamak {
 
 /// Legend: V vocabulary, T time, C width.
 enum class Role : uint8_t {
-  kData,         // an input, new at each run
-  kEmbedding,    // parameter (V, C), looked up by token; tied, the last layer's matrix as well
-  kPosition,     // parameter (T, C), looked up by position
-  kClassifier,   // parameter (V, C), the last layer's own matrix
-  kValueTable,   // parameter (V, out), looked up by token, whose columns go on apart from each other: heads
-  kColumn,       // parameter (in, out), a matrix whose outputs go on apart from each other: heads, hidden units
-  kRow,          // parameter (in, out), a matrix that adds such parts up
-  kMatrix,       // any other parameter of two dims or more
-  kColumnBias,   // parameter (out), added to what a kColumn matrix gives
-  kVector,       // any other parameter: gains, biases
-  kMoment,       // state that the optimizer keeps of a parameter
-  kGradientSum,  // state: a parameter's gradients so far, or the loss's sum; nothing between steps
-  kLossScaling,  // state
-  kCache,        // state: what generation remembers of earlier tokens
-  kResidual,     // state: the residual stream between two stages of a pipeline, or its gradient
-  kWeights,      // state: a parameter as the programs of a step read it
-  kActivation,   // state: what a program of a micro-batch leaves to a later one
-  kState,        // any other state
+  kData,             // an input, new at each run
+  kEmbedding,        // parameter (V, C), looked up by token; tied, the last layer's matrix as well
+  kPosition,         // parameter (T, C), looked up by position
+  kClassifier,       // parameter (V, C), the last layer's own matrix
+  kValueTable,       // parameter (V, out), looked up by token, whose columns go on apart from each other: heads
+  kColumn,           // parameter (in, out), a matrix whose outputs go on apart from each other: heads, hidden units
+  kRow,              // parameter (in, out), a matrix that adds such parts up
+  kMatrix,           // any other parameter of two dims or more
+  kColumnBias,       // parameter (out), added to what a kColumn matrix gives
+  kVector,           // any other parameter: gains, biases
+  kMoment,           // state that the optimizer keeps of a parameter
+  kGradientSum,      // state: a parameter's gradients so far, or the loss's sum; nothing between steps
+  kReducedGradient,  // state: a parameter's gradient of the step, added up over ranks; nothing between steps
+  kLossScaling,      // state
+  kCache,            // state: what generation remembers of earlier tokens
+  kResidual,         // state: the residual stream between two stages of a pipeline, or its gradient
+  kWeights,          // state: a parameter as the programs of a step read it
+  kActivation,       // state: what a program of a micro-batch leaves to a later one
+  kState,            // any other state
 };
 
 std::string_view role_name(Role role);  // "embedding"

@@ -82,7 +82,7 @@ class Seeder {
   }
 
   bool is_cut_by_zero(Role role) const {
-    if (role == Role::kMoment) return context_.zero >= 1;
+    if (role == Role::kMoment || role == Role::kReducedGradient) return context_.zero >= 1;
     if (role == Role::kGradientSum) return context_.zero >= 2;
     return is_parameter(role) && (context_.zero >= 3 || context_.gathers_once);
   }

@@ -23,7 +23,7 @@ TEST(Role, SortsParametersAndStates) {
     EXPECT_TRUE(is_parameter(role) && !is_matrix(role)) << role_name(role);
   for (Role role : {Role::kData, Role::kMoment, Role::kGradientSum, Role::kLossScaling, Role::kCache, Role::kState})
     EXPECT_FALSE(is_parameter(role) || is_matrix(role)) << role_name(role);
-  EXPECT_TRUE(is_scratch(Role::kGradientSum) && is_scratch(Role::kCache));
+  EXPECT_TRUE(is_scratch(Role::kGradientSum) && is_scratch(Role::kReducedGradient) && is_scratch(Role::kCache));
   EXPECT_FALSE(is_scratch(Role::kMoment) || is_scratch(Role::kLossScaling) || is_scratch(Role::kState));
 }
 

@@ -68,6 +68,20 @@ TEST(SeedCuts, OfZeroGrowWithItsStage) {
   EXPECT_EQ(seeds({.data = 2, .zero = 2}, true), seeds({.data = 2, .zero = 3})) << "parameters that are gathered once";
 }
 
+// A gradient that ranks have added up lies as what the optimizer keeps, so that its update needs nothing of others.
+TEST(SeedCuts, OfReducedGradientsAreThoseOfMoments) {
+  constexpr const char* kReduced = R"(graph g {
+    param qkv = %0 {blocks=3, role="column"} : f32[8,24]
+    state reduced.qkv = %1 {blocks=3, of="qkv", role="reduced_gradient"} : f32[8,24]
+  })";
+  EXPECT_EQ(seeds({.data = 2, .zero = 0}, false, {}, kReduced), Lines{});
+  EXPECT_EQ(seeds({.data = 2, .zero = 1}, false, {}, kReduced), (Lines{"reduced.qkv: data:2@0"}));
+  EXPECT_EQ(seeds(
+                {.data = 2, .zero = 1}, false, [](const Argument&) { return true; }, kReduced),
+            Lines{})
+      << "an update that reads all of the parameter";
+}
+
 // States that have a number, or several as one dim more, of each piece of a row: cuts fall between pieces.
 TEST(SeedCuts, OfPiecesOfRowsAreThoseOfTheirParameter) {
   constexpr const char* kPieces = R"(graph g {
