@@ -2,6 +2,7 @@
 #include "backend/cpu/attention.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/simd.h"  // Bf16
+#include "backend/cpu/tiled_attention.h"
 #include "base/error.h"
 #include "base/parallel.h"
 #include "base/random.h"
@@ -10,7 +11,9 @@
 #include "ops/context_attention.h"
 #include "ops/generate.h"
 
+#include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 namespace tokamak::cpu {
 namespace {
@@ -54,51 +57,87 @@ AttentionDropout dropout_of(const Node& node, const void* rng) {
   return dropout;
 }
 
+// Of bf16 with products of bf16, where the CPU has units for them.
+template <typename T>
+const TileUnits* units_for(const AttentionShape& shape) {
+  return kDTypeOf<T> == DType::kBF16 && has_tiled_attention(shape) ? tile_units() : nullptr;
+}
+
+// Of bf16 for either kind of products: a plan holds for any CPU.
+int64_t forward_bytes(const AttentionShape& shape, DType dtype, int threads) {
+  size_t bytes = attention_workspace_bytes(shape, threads);
+  if (dtype == DType::kBF16) bytes = std::max(bytes, tiled_attention_workspace_bytes(shape, threads));
+  return int64_t(bytes);
+}
+int64_t backward_bytes(const AttentionShape& shape, DType dtype, int threads) {
+  size_t bytes = attention_grad_workspace_bytes(shape, threads);
+  if (dtype == DType::kBF16) bytes = std::max(bytes, tiled_attention_grad_workspace_bytes(shape, threads));
+  return int64_t(bytes);
+}
+
+template <typename... Operands>
+void run_attention(const TileUnits* units, Operands... operands) {
+  if constexpr ((std::is_same_v<Operands, Bf16*> || ...))
+    if (units) return tiled_attention(*units, operands...);
+  attention(operands...);
+}
+template <typename... Operands>
+void run_attention_grad(const TileUnits* units, Operands... operands) {
+  if constexpr ((std::is_same_v<Operands, Bf16*> || ...))
+    if (units) return tiled_attention_grad(*units, operands...);
+  attention_grad(operands...);
+}
+
 const int32_t* documents_of(const void* operand) { return static_cast<const int32_t*>(operand); }
 
 template <typename T>
 class AttentionKernel : public Kernel {
  public:
-  AttentionKernel(const Graph& graph, const Node& node) : node_(node), shape_(shape_of(graph, node)) {}
+  AttentionKernel(const Graph& graph, const Node& node)
+      : node_(node), shape_(shape_of(graph, node)), units_(units_for<T>(shape_)) {}
 
-  int64_t workspace_bytes() const override { return int64_t(attention_workspace_bytes(shape_, num_threads())); }
+  int64_t workspace_bytes() const override { return forward_bytes(shape_, kDTypeOf<T>, num_threads()); }
   void use_workspace(void* memory) override { workspace_ = memory; }
 
   void run(Inputs in, Outputs out) override {
     AttentionOperands at = attention_operands(node_);
-    attention(shape_now(shape_, node_, in), dropout_of(node_, operand(in, at.rng)),
-              documents_of(operand(in, at.documents)), static_cast<const T*>(in[0]), static_cast<T*>(out[0]),
-              static_cast<float*>(out[1]), workspace_, over_context(node_) ? static_cast<const T*>(in[1]) : nullptr);
+    run_attention(units_, shape_now(shape_, node_, in), dropout_of(node_, operand(in, at.rng)),
+                  documents_of(operand(in, at.documents)), static_cast<const T*>(in[0]), static_cast<T*>(out[0]),
+                  static_cast<float*>(out[1]), workspace_,
+                  over_context(node_) ? static_cast<const T*>(in[1]) : nullptr);
   }
 
  private:
   Node node_;
   AttentionShape shape_;
+  const TileUnits* units_;  // null: products of f32
   void* workspace_ = nullptr;
 };
 
 template <typename T>
 class AttentionGradKernel : public Kernel {
  public:
-  AttentionGradKernel(const Graph& graph, const Node& node) : node_(node), shape_(shape_of(graph, node)) {}
+  AttentionGradKernel(const Graph& graph, const Node& node)
+      : node_(node), shape_(shape_of(graph, node)), units_(units_for<T>(shape_)) {}
 
-  int64_t workspace_bytes() const override { return int64_t(attention_grad_workspace_bytes(shape_, num_threads())); }
+  int64_t workspace_bytes() const override { return backward_bytes(shape_, kDTypeOf<T>, num_threads()); }
   void use_workspace(void* memory) override { workspace_ = memory; }
 
   void run(Inputs in, Outputs out) override {
     AttentionOperands at = attention_operands(node_);
     bool gathered = over_context(node_);
     Inputs from = in.subspan(gathered ? 3 : 1);  // out, lse, dout
-    attention_grad(shape_now(shape_, node_, in), dropout_of(node_, operand(in, at.rng)),
-                   documents_of(operand(in, at.documents)), static_cast<const T*>(in[0]),
-                   static_cast<const T*>(from[0]), static_cast<const float*>(from[1]), static_cast<const T*>(from[2]),
-                   static_cast<T*>(out[0]), workspace_, gathered ? static_cast<const T*>(in[1]) : nullptr,
-                   gathered ? static_cast<T*>(out[1]) : nullptr);
+    run_attention_grad(units_, shape_now(shape_, node_, in), dropout_of(node_, operand(in, at.rng)),
+                       documents_of(operand(in, at.documents)), static_cast<const T*>(in[0]),
+                       static_cast<const T*>(from[0]), static_cast<const float*>(from[1]),
+                       static_cast<const T*>(from[2]), static_cast<T*>(out[0]), workspace_,
+                       gathered ? static_cast<const T*>(in[1]) : nullptr, gathered ? static_cast<T*>(out[1]) : nullptr);
   }
 
  private:
   Node node_;
   AttentionShape shape_;
+  const TileUnits* units_;  // null: products of f32
   void* workspace_ = nullptr;
 };
 
@@ -153,10 +192,10 @@ std::unique_ptr<Kernel> make_attention_decode_kernel(const Graph& graph, const N
 }
 
 int64_t attention_scratch(const Graph& graph, const Node& node, int threads) {
-  return int64_t(attention_workspace_bytes(shape_of(graph, node), threads));
+  return forward_bytes(shape_of(graph, node), graph.dtype(node.inputs[0]), threads);
 }
 int64_t attention_grad_scratch(const Graph& graph, const Node& node, int threads) {
-  return int64_t(attention_grad_workspace_bytes(shape_of(graph, node), threads));
+  return backward_bytes(shape_of(graph, node), graph.dtype(node.inputs[0]), threads);
 }
 
 }  // namespace tokamak::cpu
