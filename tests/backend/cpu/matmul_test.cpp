@@ -102,6 +102,12 @@ TEST(Matmul, AgreesWhenItGoesInPieces) {
     expect_agrees({.m = 260, .n = 801, .k = 1601, .trans_a = trans_a, .ldb = 805, .ldc = 803}, {});
 }
 
+TEST(Matmul, AgreesInBf16WhenItGoesInPieces) {
+  MatmulOptions bf16{.a = DType::kBF16, .b = DType::kBF16, .output = DType::kBF16};
+  expect_agrees({.m = 1600, .n = 801, .k = 100, .trans_a = true, .lda = 1601, .ldb = 805, .ldc = 803}, bf16);
+  for (bool trans_b : {false, true}) expect_agrees({.m = 260, .n = 401, .k = 8195, .trans_b = trans_b}, bf16);
+}
+
 TEST(Matmul, BatchOfSlicesOfAWiderTensor) {
   // Heads of a packed projection: 3 heads of 16 columns, rows of 144; the rest of C keeps its values.
   int64_t rows = 20, width = 3 * 48;
