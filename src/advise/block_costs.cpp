@@ -2,6 +2,7 @@
 
 #include "compile/pipe_compiler.h"
 #include "passes/bucket.h"
+#include "passes/chunked_classifier.h"
 
 #include <algorithm>
 
@@ -58,11 +59,12 @@ CompiledStep BlockCosts::compile(const FewBlocks& few, const Platform& platform)
     auto begin = [&] { return PipelineOfKinds(resolved, platform, first_block); };
     return entry(begun_pipelines_, key).get(begin).compile(int64_t(few.stage), kinds);
   }
-  FewBlocks key = few;
-  key.kinds = 0;
-  key.sums_with_last.reset();
+  std::pair key{few.blocks, most_logit_bytes(resolved.compile)};
   const StepOfKinds& begun = entry(begun_steps_, key).get([&] { return StepOfKinds(resolved, platform); });
-  if (!has_choice() || few.sums_with_last == false) return begun.compile(kinds);
+  auto kept = [&](const std::function<CompiledGraph()>& make) -> const CompiledGraph& {
+    return updates_.at(few.blocks, layout.budget_gib).get(make);
+  };
+  if (!has_choice() || few.sums_with_last == false) return begun.compile(kinds, layout.budget_gib, kept);
   FewBlocks without = few;
   without.sums_with_last = false;
   return begun.with_sums_in_last(step(without, platform), !few.sums_with_last);

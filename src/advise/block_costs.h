@@ -21,6 +21,7 @@ namespace tokamak {
 /// Layouts with equal keys are made of the same blocks.
 using BlockKey = std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, bool, bool>;
 BlockKey block_key(const ParallelLayout& layout);
+inline constexpr size_t kMicroBatchOfKey = 5;
 
 /// Of how many blocks, a chunk if there are several; and which of their values are computed again.
 struct FewBlocks {
@@ -35,10 +36,25 @@ struct FewBlocks {
   auto operator<=>(const FewBlocks&) const = default;
 };
 
+/// Updates of layouts that differ in their micro-batch alone, by blocks and budget.
+class UpdatesOfMesh {
+ public:
+  MadeOnce<CompiledGraph>& at(int64_t blocks, double budget_gib) {
+    std::lock_guard lock(mutex_);
+    return updates_[{blocks, budget_gib}];
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::pair<int64_t, double>, MadeOnce<CompiledGraph>> updates_;
+};
+
 class BlockCosts {
  public:
-  /// Of all layouts that have this one's key.
-  BlockCosts(const RunConfig& run, const ParallelLayout& layout) : run_(run), layout_(layout) {}
+  /// Of all layouts that have this one's key. `updates` are those of its mesh, and outlive it.
+  BlockCosts(const RunConfig& run, const ParallelLayout& layout, UpdatesOfMesh& updates)
+      : run_(run), layout_(layout), updates_(updates) {}
+  BlockCosts(const RunConfig& run, const ParallelLayout& layout) : BlockCosts(run, layout, own_updates_) {}
 
   /// Of a step, or with a pipeline of one of its stages. UserError where the compiler refuses the layout. Any thread
   /// may ask.
@@ -59,8 +75,10 @@ class BlockCosts {
 
   RunConfig run_;
   ParallelLayout layout_;
-  std::mutex mutex_;                                        // of what follows, but not while an entry is made
-  std::map<FewBlocks, MadeOnce<StepOfKinds>> begun_steps_;  // without kinds
+  UpdatesOfMesh own_updates_;  // where nobody else has them
+  UpdatesOfMesh& updates_;
+  std::mutex mutex_;  // of what follows, but not while an entry is made
+  std::map<std::pair<int64_t, double>, MadeOnce<StepOfKinds>> begun_steps_;  // by blocks and bytes of logits
   std::map<std::tuple<int64_t, double, bool>, MadeOnce<PipelineOfKinds>>
       begun_pipelines_;  // by blocks, budget, splits_backward
   std::map<FewBlocks, MadeOnce<CompiledStep>> steps_;

@@ -54,11 +54,14 @@ Change change_of(const std::string& what, const TrainingRequest& changed, const 
   return {what, other > 0, other / rate - 1};
 }
 
-// What would be otherwise; they are answered side by side.
+// What would be otherwise; they are answered side by side, those that take long, which come last, first.
 using Question = std::function<Change()>;
 std::vector<Change> answer_all(const std::vector<Question>& questions) {
   std::vector<Change> changes(questions.size());
-  parallel_tasks(int64_t(questions.size()), [&](int64_t i) { changes[size_t(i)] = questions[size_t(i)](); });
+  parallel_tasks(int64_t(questions.size()), [&](int64_t i) {
+    size_t place = questions.size() - 1 - size_t(i);
+    changes[place] = questions[place]();
+  });
   return changes;
 }
 

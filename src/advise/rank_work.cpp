@@ -121,7 +121,7 @@ RankWork rank_work(const RunConfig& run, const ParallelLayout& layout, const Pla
   RunConfig few = run_of(run, alone);
   auto of = [&](int64_t blocks) {
     few.model.layers = blocks;
-    return Reader(StepOfKinds(resolve(few, platform.target), platform).compile(-1).programs[0].plan).run();
+    return Reader(StepOfKinds(resolve(few, platform.target), platform).compile(-1, 0).programs[0].plan).run();
   };
   double blocks = double(run.model.layers) / double(layout.mesh.pipe);
   RankWork work = mix(of(kFew), of(kMore), (blocks - double(kFew)) / double(kMore - kFew));

@@ -19,7 +19,9 @@ class BlockLibrary {
   /// Those of the layout's key. Any thread may ask.
   BlockCosts& of(const RunConfig& run, const ParallelLayout& layout) {
     std::lock_guard lock(mutex_);
-    return blocks_.try_emplace(block_key(layout), run, layout).first->second;
+    BlockKey key = block_key(layout), of_mesh = key;
+    std::get<kMicroBatchOfKey>(of_mesh) = 0;
+    return blocks_.try_emplace(key, run, layout, updates_[of_mesh]).first->second;
   }
   size_t size() const { return blocks_.size(); }
   /// Made when it is first asked for, with the rates that count then.
@@ -28,6 +30,7 @@ class BlockLibrary {
  private:
   MadeOnce<RecomputeCurve> curve_;
   std::mutex mutex_;
+  std::map<BlockKey, UpdatesOfMesh> updates_;  // by keys with a micro-batch of none
   std::map<BlockKey, BlockCosts> blocks_;
 };
 

@@ -18,18 +18,19 @@ struct UnsummedMicroBatch {
   Gradients gradients;
 };
 
-/// A step up to where it is chosen what is computed again; with slots nothing of it yet.
-struct BegunStep {
-  CompiledStep step;    // no programs yet
-  Graph graph, before;  // a micro-batch's, and as it was before the passes; with a single one the update as well
+/// A program up to where it is chosen what is computed again, and as it was before the passes.
+struct BegunProgram {
+  Graph graph, before;
   std::vector<PassReport> reports;
-  // Of several micro-batches: the update, and where that may be faster the last one together with it.
-  std::optional<Graph> update, last;
-  Graph last_before;
-  std::vector<PassReport> last_reports;
-  // Of steps that are only looked at.
-  std::optional<CompiledGraph> compiled_update = {};
-  std::shared_ptr<const UnsummedMicroBatch> unsummed = {};
+};
+
+/// The same of a step; with slots nothing of it yet.
+struct BegunStep {
+  CompiledStep step;         // no programs yet
+  BegunProgram micro_batch;  // with a single one the update as well
+  // Of several micro-batches, where that may be faster: the last one together with the update.
+  std::optional<BegunProgram> last = {};
+  std::shared_ptr<const UnsummedMicroBatch> unsummed = {};  // of steps that are only looked at
 };
 
 namespace {
@@ -161,23 +162,24 @@ bool sums_with_last(const ResolvedRun& run) {
 
 // The last micro-batch is the step of a single one, with the sums of the others: ranks add gradients up beside its
 // backward pass.
-void begin_last(BegunStep& begun, const Graph& micro_batch, Gradients gradients, const ResolvedRun& run,
-                const PassContext& context, const PassObserver& observer) {
+BegunProgram begin_last(const Graph& micro_batch, Gradients gradients, const ResolvedRun& run,
+                        const PassContext& context, const PassObserver& observer) {
   Graph last = with_sums_added(micro_batch, gradients);
   last.rename("last_" + micro_batch.name());
   GraphBuilder g(last);
   append_update(g, gradients, run.optimizer(), run.micro_batches, run.loss_scaling());
-  begun.last_before = last;
-  begun.last_reports = run_passes(last, PassStage::kRewrite, context, observer);
-  begun.last = std::move(last);
+  BegunProgram begun{.before = last};
+  begun.reports = run_passes(last, PassStage::kRewrite, context, observer);
+  begun.graph = std::move(last);
+  return begun;
 }
 
 // It stands in place of the last micro-batch and the update behind it if it takes less than they do: where links are
 // busy all the time, what is sent for the sums delays what the backward pass waits for.
-void replace_last(CompiledStep& out, BegunStep& begun, bool may_choose, const PassContext& context,
+void replace_last(CompiledStep& out, BegunProgram begun, bool may_choose, const PassContext& context,
                   const PassObserver& observer) {
-  append(begun.last_reports, run_passes(*begun.last, PassStage::kRecompute, context, observer));
-  Graph graph = hoist_weights(*begun.last, context).rest;
+  append(begun.reports, run_passes(begun.graph, PassStage::kRecompute, context, observer));
+  Graph graph = hoist_weights(begun.graph, context).rest;
   for (const Argument& argument : graph.arguments())
     TOKAMAK_CHECK(argument.spec.role != Role::kWeights ||
                       std::any_of(out.programs.begin(), out.programs.end(),
@@ -185,9 +187,9 @@ void replace_last(CompiledStep& out, BegunStep& begun, bool may_choose, const Pa
                                     return program.plan.graph.find_argument(argument.name) != kNoValue;
                                   }),
                   "'{}' is made for the last micro-batch alone", argument.name);
-  CompiledGraph last = compile_part(std::move(graph), begun.last_reports, context, observer);
+  CompiledGraph last = compile_part(std::move(graph), begun.reports, context, observer);
   if (may_choose && last.plan.seconds >= out.programs[0].plan.seconds + out.programs.back().plan.seconds) return;
-  last.before = std::move(begun.last_before);
+  last.before = std::move(begun.before);
   out.programs.back() = std::move(last);
   out.runs.pop_back();
   out.runs.back().program = out.programs.size() - 1;
@@ -205,37 +207,43 @@ BegunStep begin_micro_batches(CompiledStep out, const PassContext& context, cons
   if (micro_batches == 1) {
     append_update(g, gradients, optimizer, 1, scaling);
   } else {
-    if (sums_with_last(out.resolved)) begin_last(begun, graph, gradients, out.resolved, context, observer);
+    if (sums_with_last(out.resolved)) begun.last = begin_last(graph, gradients, out.resolved, context, observer);
     if (!context.verifies) begun.unsummed = std::make_shared<UnsummedMicroBatch>(graph, gradients);
     append_accumulation(g, gradients);
-    begun.update = accumulated_update_graph(graph, optimizer, micro_batches, scaling);
   }
   begun.step = std::move(out);
-  begun.before = graph;
-  begun.reports = run_passes(graph, PassStage::kRewrite, context, observer);
-  begun.graph = std::move(graph);
+  begun.micro_batch.before = graph;
+  begun.micro_batch.reports = run_passes(graph, PassStage::kRewrite, context, observer);
+  begun.micro_batch.graph = std::move(graph);
   return begun;
 }
 
-CompiledStep end_micro_batches(BegunStep begun, const PassContext& context, const PassObserver& observer) {
-  CompiledStep out = std::move(begun.step);
-  append(begun.reports, run_passes(begun.graph, PassStage::kRecompute, context, observer));
+// Of the parameters that a micro-batch has.
+Graph update_graph(const Graph& micro_batch, const ResolvedRun& run) {
+  return accumulated_update_graph(micro_batch, run.optimizer(), run.micro_batches, run.loss_scaling());
+}
+
+CompiledStep end_micro_batches(const BegunStep& begun, const PassContext& context, const PassObserver& observer,
+                               const KeptUpdate& kept = {}) {
+  CompiledStep out = begun.step;
+  const Graph& before = begun.micro_batch.before;
+  Graph graph = begun.micro_batch.graph;
+  std::vector<PassReport> reports = begun.micro_batch.reports;
+  append(reports, run_passes(graph, PassStage::kRecompute, context, observer));
   if (out.resolved.micro_batches == 1) {
-    CompiledGraph program = compile_program(std::move(begun.graph), context, PassStage::kProgram, observer);
-    program.before = std::move(begun.before);
-    append(begun.reports, std::move(program.reports));
-    program.reports = std::move(begun.reports);
+    CompiledGraph program = compile_part(std::move(graph), reports, context, observer);
+    program.before = before;
     out.programs.push_back(std::move(program));
     out.runs = {{0, 0}};
     return out;
   }
-  add_programs(out, std::move(begun.graph), begun.reports, context, observer);
+  add_programs(out, std::move(graph), reports, context, observer);
   for (int64_t i = 0; i < out.resolved.micro_batches; ++i) out.runs.push_back({0, i});
   out.runs.push_back({out.programs.size()});
-  out.programs.push_back(begun.compiled_update ? *begun.compiled_update
-                                               : compile_graph(std::move(*begun.update), context, observer));
+  auto update = [&] { return compile_graph(update_graph(before, out.resolved), context, observer); };
+  out.programs.push_back(kept ? kept(update) : update());
   bool may_choose = out.resolved.asked.mesh.reduce_gradients == "auto";
-  if (begun.last) replace_last(out, begun, may_choose, context, observer);
+  if (begun.last) replace_last(out, *begun.last, may_choose, context, observer);
   return out;
 }
 
@@ -296,29 +304,24 @@ CompiledStep compile_step(const ResolvedRun& run, const Platform& platform, cons
 
 StepOfKinds::StepOfKinds(const ResolvedRun& run, const Platform& platform) : context_(context_of(run, platform)) {
   context_.verifies = false;
-  BegunStep begun;
-  begun.step = begun_step(run);
-  if (!run.has_slots()) {
-    begun = begin_micro_batches(std::move(begun.step), context_, {});
-    if (begun.update) begun.compiled_update = compile_graph(*begun.update, context_, {});
-    begun.update.reset();
-    begun.before = begun.last_before = begun.step.forward = Graph();
-  }
+  CompiledStep step = begun_step(run);
+  BegunStep begun = run.has_slots() ? BegunStep{std::move(step)} : begin_micro_batches(std::move(step), context_, {});
+  begun.step.forward = Graph();
   begun_ = std::make_shared<const BegunStep>(std::move(begun));
 }
 
-CompiledStep StepOfKinds::compile(int64_t kinds) const {
+CompiledStep StepOfKinds::compile(int64_t kinds, double budget_gib, const KeptUpdate& kept) const {
   PassContext context = context_;
   context.recompute_kinds = kinds;
+  context.options.memory_budget_gib = budget_gib;
   return begun_->step.resolved.has_slots() ? compile_slots(begun_->step, context, {})
-                                           : end_micro_batches(*begun_, context, {});
+                                           : end_micro_batches(*begun_, context, {}, kept);
 }
 
 CompiledStep StepOfKinds::with_sums_in_last(CompiledStep step, bool may_choose) const {
   const UnsummedMicroBatch& from = *begun_->unsummed;
-  BegunStep begun;
-  begin_last(begun, from.graph, from.gradients, step.resolved, context_, {});
-  replace_last(step, begun, may_choose, context_, {});
+  BegunProgram last = begin_last(from.graph, from.gradients, step.resolved, context_, {});
+  replace_last(step, std::move(last), may_choose, context_, {});
   return step;
 }
 

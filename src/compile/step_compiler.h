@@ -13,15 +13,19 @@ CompiledStep compile_step(const ResolvedRun& run, const Platform& platform, cons
 
 struct BegunStep;
 
+/// An update that was compiled with the same parameters, mesh and budget; else `make` gives it.
+using KeptUpdate = std::function<const CompiledGraph&(const std::function<CompiledGraph()>& make)>;
+
 /// Steps that are only looked at (PassContext::verifies), with values of so many kinds computed again
 /// (PassContext::recompute_kinds), one after the other from one beginning: what any amount of it takes lies between
-/// those of two numbers of kinds. The budget still says what is gathered ahead, and the classifier's chunks.
+/// those of two numbers of kinds.
 class StepOfKinds {
  public:
-  /// Of a run without a pipeline.
+  /// Of a run without a pipeline. Its budget says nothing but the classifier's chunks (most_logit_bytes).
   StepOfKinds(const ResolvedRun& run, const Platform& platform);
-  /// -1: by the budget.
-  CompiledStep compile(int64_t kinds) const;
+  /// -1: by the budget (0: none), which also says what is gathered ahead. Of several micro-batches, `kept` may have the
+  /// update.
+  CompiledStep compile(int64_t kinds, double budget_gib, const KeptUpdate& kept = {}) const;
   /// One that was compiled so, where data ranks add gradients up beside its last micro-batch; with `may_choose` only if
   /// it takes less then. Of several micro-batches without slots, each with what a budget of none leaves.
   CompiledStep with_sums_in_last(CompiledStep step, bool may_choose) const;

@@ -116,11 +116,9 @@ class Finder {
 class ClassifierMaker {
  public:
   ClassifierMaker(const Graph& graph, const PassContext& context)
-      : graph_(graph), rewriter_(graph), done_(graph.nodes().size(), false) {
-    const CompileConfig& options = context.options;
-    if (is_low(options.precision)) element_bytes_ = 2;
-    if (options.memory_budget_gib > 0)
-      most_bytes_ = std::min(most_bytes_, options.memory_budget_gib * kGib / kShareOfBudget);
+      : graph_(graph), rewriter_(graph), done_(graph.nodes().size(), false),
+        most_bytes_(most_logit_bytes(context.options)) {
+    if (is_low(context.options.precision)) element_bytes_ = 2;
   }
 
   bool find() {
@@ -172,10 +170,15 @@ class ClassifierMaker {
   std::map<int, Match> matches_;  // by the node of the loss
   std::vector<bool> done_;        // by node: copied early, or replaced
   int64_t element_bytes_ = 4;
-  double most_bytes_ = kMostBytes;
+  double most_bytes_;
 };
 
 }  // namespace
+
+double most_logit_bytes(const CompileConfig& options) {
+  double budget = options.memory_budget_gib * kGib;
+  return budget > 0 ? std::min(kMostBytes, budget / kShareOfBudget) : kMostBytes;
+}
 
 int64_t choose_chunk(int64_t rows, int64_t row_bytes, double limit_bytes) {
   int64_t most = std::max(kFewestRows, int64_t(limit_bytes / double(row_bytes)));

@@ -21,6 +21,9 @@ namespace tokamak {
 
 bool chunked_classifier(Graph& graph, const PassContext& context);
 
+/// Bytes of a chunk's logits, at most: with a small memory budget fewer.
+double most_logit_bytes(const CompileConfig& options);
+
 /// Rows of a chunk for `rows` rows of `row_bytes` each: at most `limit_bytes` of them but 2048 rows where there are so
 /// many; a divisor of `rows` where a multiple of 256 is one, else chunks of about the same size.
 int64_t choose_chunk(int64_t rows, int64_t row_bytes, double limit_bytes);

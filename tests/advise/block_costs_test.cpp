@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "advise/training_request.h"
 #include "compile/step_compiler.h"
 #include "config/cluster.h"
 #include "config/preset.h"
@@ -71,6 +72,46 @@ TEST(BlockCosts, ArePricedAnewForOtherRates) {
   EXPECT_GT(after, 1.5 * before) << "so small are they";
   BlockCosts anew(run, layout);
   EXPECT_NEAR(anew.at({2}, slow).programs.at("step").time.total() / after, 1, 0.02);
+}
+
+void expect_same(const StageCost& a, const StageCost& b) {
+  EXPECT_EQ(a.programs.size(), b.programs.size());
+  for (const auto& [name, program] : a.programs) {
+    EXPECT_DOUBLE_EQ(program.time.total(), b.programs.at(name).time.total()) << name;
+    EXPECT_DOUBLE_EQ(program.arena, b.programs.at(name).arena) << name;
+  }
+  EXPECT_DOUBLE_EQ(a.fixed(), b.fixed());
+}
+
+// A budget of 4 MiB leaves chunks of the classifier half of the rows, another one all of them.
+TEST(BlockCosts, OfSeveralBudgetsBeginTogetherOnlyWhereTheyMay) {
+  RunConfig run = small_run();
+  ParallelLayout layout = layout_with(1, 2);
+  layout.micro_batch = 16;
+  BlockCosts blocks(run, layout);
+  StageCost whole = blocks.at({.blocks = 2}, h200());
+  for (double budget : {64.0, 1.0 / 256}) {
+    FewBlocks few{.blocks = 2, .kinds = 2, .budget_gib = budget};
+    BlockCosts alone(run, layout);
+    expect_same(blocks.at(few, h200()), alone.at(few, h200()));
+    EXPECT_LT(blocks.at(few, h200()).intermediate(), whole.intermediate());
+  }
+}
+
+TEST(BlockCosts, ShareTheUpdateOfTheirMesh) {
+  RunConfig run = small_run();
+  BlockLibrary library;
+  for (int64_t zero : {0, 1})
+    for (int64_t micro_batch : {2, 4}) {
+      ParallelLayout layout = layout_with(1, 2);
+      layout.mesh.data = 2, layout.mesh.zero = zero;
+      layout.micro_batch = micro_batch;
+      for (int64_t blocks : {2, 3}) {
+        BlockCosts alone(run, layout);
+        FewBlocks few{.blocks = blocks, .sums_with_last = false};
+        expect_same(library.of(run, layout).at(few, h200()), alone.at(few, h200()));
+      }
+    }
 }
 
 // A first stage, one in the middle and a last one; the ends have tables.

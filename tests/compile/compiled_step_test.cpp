@@ -190,7 +190,7 @@ TEST(CompiledStep, SumsInTheLastMicroBatchMayComeAfterTheRest) {
     return StepOfKinds(resolve(config, Target()), Platform(Target()));
   };
   StepOfKinds late = begun("update"), early = begun("last");
-  CompiledStep expected = early.compile(-1), made = late.with_sums_in_last(late.compile(-1), false);
+  CompiledStep expected = early.compile(-1, 0), made = late.with_sums_in_last(late.compile(-1, 0), false);
   EXPECT_EQ(print_runs(made), "micro_batch 0-2, last_micro_batch 3");
   EXPECT_EQ(print_runs(made), print_runs(expected));
   ASSERT_EQ(made.programs.size(), expected.programs.size());
@@ -200,12 +200,12 @@ TEST(CompiledStep, SumsInTheLastMicroBatchMayComeAfterTheRest) {
   }
   config.mesh.bucket_mib = 0;  // so many small messages are slower beside the backward pass
   StepOfKinds many = begun("update");
-  EXPECT_EQ(print_runs(many.with_sums_in_last(many.compile(-1), true)), print_runs(compile_step(
-                                                                            [&] {
-                                                                              config.mesh.reduce_gradients = "auto";
-                                                                              return config;
-                                                                            }(),
-                                                                            Target())));
+  EXPECT_EQ(print_runs(many.with_sums_in_last(many.compile(-1, 0), true)), print_runs(compile_step(
+                                                                               [&] {
+                                                                                 config.mesh.reduce_gradients = "auto";
+                                                                                 return config;
+                                                                               }(),
+                                                                               Target())));
 }
 
 // The order of nodes is that of the device.
