@@ -1,5 +1,6 @@
 #include "advise/examples.h"
 
+#include "advise/day.h"
 #include "advise/flops.h"
 #include "advise/megatron.h"
 #include "config/cluster.h"
@@ -13,7 +14,7 @@
 namespace tokamak {
 namespace {
 
-constexpr double kGiB = double(int64_t(1) << 30), kDay = 24 * 3600;
+constexpr double kGiB = double(int64_t(1) << 30);
 
 // 300 billion tokens on A100s.
 Example gpt3_days(const char* model, double parameters, double tera, double known, int gpus = 480) {

@@ -1,11 +1,11 @@
 #include "advise/failures.h"
 
+#include "advise/day.h"
+
 #include <cmath>
 
 namespace tokamak {
 namespace {
-
-constexpr double kDay = 24 * 3600;
 
 // Llama 3's 54 days on 16,384 GPUs, in which 419 interruptions were not planned.
 constexpr double kMtbf = 54 * kDay * 16384 / 419;

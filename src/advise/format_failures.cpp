@@ -1,5 +1,6 @@
 #include "advise/format_failures.h"
 
+#include "advise/day.h"
 #include "advise/failures.h"
 #include "plan/units.h"
 
@@ -12,8 +13,6 @@ namespace tokamak {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr double kDay = 24 * 3600;
 
 struct Expected {
   Goodput goodput;

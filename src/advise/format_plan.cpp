@@ -1,5 +1,6 @@
 #include "advise/format_plan.h"
 
+#include "advise/day.h"
 #include "advise/format_failures.h"
 #include "advise/recipe.h"
 #include "base/json.h"
@@ -19,7 +20,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kGiB = double(int64_t(1) << 30), kDay = 24 * 3600;
+constexpr double kGiB = double(int64_t(1) << 30);
 constexpr size_t kColumn = 9;
 
 // In less than `width` columns, so that a blank stands before it. What is far too long gets an exponent.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 namespace tokamak {
 namespace {
@@ -39,8 +40,7 @@ bool BudgetSearch::add(const CompiledStep& step) {
   bool has_noticed = computes_again && (too_much_.used == 0 || used < too_much_.used);
   is_done_ = is_over(used, has_noticed, computes_again);
   bool fits = used <= 1;
-  alike_ = tries_ > 1 && fits == last_fits_ ? alike_ + 1 : 1;
-  last_fits_ = fits;
+  alike_ = fits ? std::max(alike_, 0) + 1 : std::min(alike_, 0) - 1;
   (fits ? fits_ : too_much_) = {told_, used, computes_again};
   if (!is_done_) told_ = choose(used, has_noticed);
   return better;
@@ -65,7 +65,7 @@ double BudgetSearch::choose(double used, bool has_noticed) const {
   if (fits_.used > 0 && too_much_.used > 0 && !too_much_.computes_again) return std::sqrt(fits_.told * too_much_.told);
   if (fits_.used > 0 && too_much_.used > 0) {
     double part = (kAim - fits_.used) / (too_much_.used - fits_.used);
-    return std::lerp(fits_.told, too_much_.told, alike_ > 1 ? 0.5 : std::clamp(part, kMargin, 1 - kMargin));
+    return std::lerp(fits_.told, too_much_.told, std::abs(alike_) > 1 ? 0.5 : std::clamp(part, kMargin, 1 - kMargin));
   }
   double next = told_ + (kAim - used) * asked_;
   if (used > 1 && !has_noticed) next = std::min(next, kUnnoticed * told_);

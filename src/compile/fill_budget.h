@@ -33,9 +33,8 @@ class BudgetSearch {
 
   double asked_, told_;
   Try fits_, too_much_;  // the closest on each side
-  bool last_fits_ = false;
-  int alike_ = 0;    // the last tries, so many, were on one side
-  double best_ = 0;  // share of the best
+  int alike_ = 0;        // the last tries, so many, fitted; or below 0, so many were too much
+  double best_ = 0;      // share of the best
   int tries_ = 0;
   bool is_done_ = false;
 };

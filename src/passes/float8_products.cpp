@@ -231,21 +231,20 @@ class Float8Products {
     return d.m % kMultiple == 0 && d.n % kMultiple == 0 && d.k % kMultiple == 0 && pays(d);
   }
 
-  // Seconds of the product in bf16 against those in eight bits with its casts.
   bool pays(const MatmulDims& d) const {
-    double flops = 2 * double(d.m) * double(d.n) * double(d.k);
-    double saved =
-        flops / product_rate(target_, NumberFormat::kBf16) - flops / product_rate(target_, NumberFormat::kF8E4M3);
-    double bytes = double(d.m) * double(d.k) + kWeightBytes * double(d.n) * double(d.k);
-    return saved > bytes / target_.memory_bandwidth + kLaunches * target_.launch_seconds;
+    return saves_more(d, double(d.m) * double(d.k) + kWeightBytes * double(d.n) * double(d.k));
   }
 
   // The same of a weight's gradient, whose smaller operand is transposed.
   bool pays_for_weight(const MatmulDims& d) const {
+    return saves_more(d, 2 * double(std::min(d.m, d.n)) * double(d.k));
+  }
+
+  // Seconds of the product in bf16 against those in eight bits, with casts that move so many bytes.
+  bool saves_more(const MatmulDims& d, double bytes) const {
     double flops = 2 * double(d.m) * double(d.n) * double(d.k);
     double saved =
         flops / product_rate(target_, NumberFormat::kBf16) - flops / product_rate(target_, NumberFormat::kF8E4M3);
-    double bytes = 2 * double(std::min(d.m, d.n)) * double(d.k);
     return saved > bytes / target_.memory_bandwidth + kLaunches * target_.launch_seconds;
   }
 
