@@ -14,6 +14,10 @@
 namespace tokamak {
 namespace {
 
+// What attention's kernels reach of the rate of products of f32, where those are what they multiply
+// (bench/cpu_attention.cpp).
+constexpr double kF32Share = 0.65;
+
 bool is_attention(const Node& node) {
   for (const OpDef* attention : {&op::attention, &op::attention_grad, &op::attention_decode, &op::context_attention,
                                  &op::context_attention_grad})
@@ -40,7 +44,10 @@ double attention_rate(const Target& target, double causal_length) {
 }
 
 double flop_rate(const Graph& graph, const Node& node, const Target& target) {
-  if (is_attention(node)) return attention_rate(target, causal_length(graph, node));
+  if (is_attention(node)) {
+    double rate = attention_rate(target, causal_length(graph, node));
+    return graph.dtype(node.inputs[0]) == DType::kF32 ? std::min(rate, kF32Share * target.f32_flops) : rate;
+  }
   if (node.op->autocast != Autocast::kLow) return target.pointwise_flops;
   double rate = product_rate(target, operand_format(graph, node, 0));
   if (node.op == &op::classifier && node.inputs.size() > 4) {  // of its three products, that of the logits, or all

@@ -7,8 +7,8 @@
 
 namespace tokamak {
 
-/// FLOP/s: attention at its own rate, matmuls by the formats on their node (of the slower one where the operands'
-/// differ), all else at the pointwise rate.
+/// FLOP/s: attention at its own rate, of f32 at no more than a share of that of f32's products, matmuls by the formats
+/// on their node (of the slower one where the operands' differ), all else at the pointwise rate.
 double flop_rate(const Graph& graph, const Node& node, const Target& target);
 
 /// FLOP/s of attention with a causal mask over so many positions, T: of what is counted, T^2 / 2 pairs of a query and a

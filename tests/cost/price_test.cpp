@@ -82,6 +82,23 @@ TEST(Price, AttentionReachesAShareOfTheRate) {
   EXPECT_NEAR(p.seconds, p.cost.flops / (0.25 * 1e9) + 1e-3, 1e-12);
 }
 
+TEST(Price, AttentionOfF32IsNoFasterThanItsProducts) {
+  constexpr const char* kText = R"(graph g {{
+    input qkv = %0 : {0}[1,8,24]
+    %1, %2 = attention(%0) {{causal=true, dropout=0.0, heads=2, scale=1.0, stream=0}} : {0}[1,8,8], f32[1,2,8]
+    result y = %1
+  }})";
+  Target t = fast_memory();
+  t.attention_flops = 3e9;
+  t.launch_seconds = 0;
+  auto rate = [&](const char* dtype) {
+    Price p = price_of(fmt::format(fmt::runtime(kText), dtype), t);
+    return p.cost.flops / p.seconds;
+  };
+  EXPECT_NEAR(rate("f32"), 0.65e9, 1);
+  EXPECT_NEAR(rate("bf16"), 3e9, 1);
+}
+
 // Seconds for a FLOP, at half a microsecond where nothing is in vain.
 double attention_seconds(int64_t positions, bool causal = true, int64_t window = 0) {
   Target t = fast_memory();
