@@ -2,6 +2,7 @@
 
 #include "backend/cpu/matmul.h"
 #include "backend/cpu/simd.h"
+#include "backend/cpu/tiled_attention.h"
 #include "base/error.h"
 #include "base/parallel.h"
 #include "base/system.h"
@@ -46,6 +47,18 @@ double measure_bandwidth(int64_t array_bytes, double seconds) {
   return 3.0 * double(n) * sizeof(float) / best;
 }
 
+// Of the three products of GPT-2's widest layer together, with 4096 tokens: forward, and the gradients of its input and
+// of its weight, which are up to a third slower. Of slow ones the first is enough, as six of them would take seconds.
+double measure_bf16_layer(double seconds) {
+  constexpr int64_t kTokens = 4096, kInputs = 768, kOutputs = 3072;
+  constexpr double kSlow = 300e9;
+  double forward = measure_matmul(kTokens, kOutputs, kInputs, false, false, true, seconds / 3);
+  if (forward < kSlow) return forward;
+  double input = measure_matmul(kTokens, kInputs, kOutputs, false, true, true, seconds / 3);
+  double weight = measure_matmul(kInputs, kOutputs, kTokens, true, false, true, seconds / 3);
+  return 3 / (1 / forward + 1 / input + 1 / weight);
+}
+
 }  // namespace
 
 int64_t triad_array_bytes(int64_t cache_bytes, int64_t free_bytes) {
@@ -70,6 +83,26 @@ double measure_matmul(int64_t m, int64_t n, int64_t k, bool trans_a, bool trans_
   return 2.0 * double(m) * double(n) * double(k) / best;
 }
 
+double measure_bf16_attention(double seconds) {
+  const TileUnits* units = tile_units();
+  if (units == nullptr) return 0;
+  AttentionShape s{4, 1024, 12, 64, true, 0.125f};
+  auto elements = size_t(s.batch * s.time * s.width());
+  std::vector<Bf16> qkv(3 * elements), out(elements), dqkv(3 * elements);
+  std::vector<float> lse(size_t(s.batch * s.heads * s.time)),
+      workspace(std::max(tiled_attention_workspace_bytes(s, num_threads()),
+                         tiled_attention_grad_workspace_bytes(s, num_threads())) /
+                    4 +
+                16);
+  double best = best_seconds(seconds, [&] {
+    tiled_attention(*units, s, {}, nullptr, qkv.data(), out.data(), lse.data(), workspace.data());
+    tiled_attention_grad(*units, s, {}, nullptr, qkv.data(), out.data(), lse.data(), out.data(), dqkv.data(),
+                         workspace.data());
+  });
+  constexpr double kProducts = 2 + 5;  // forward, backward; of half of the T x T pairs each
+  return kProducts * double(s.batch * s.heads * s.time * s.time * s.head_dim) / best;
+}
+
 MachinePeaks measure_machine() {
   MachinePeaks peaks;
   std::string flags = cpuinfo("flags");
@@ -79,7 +112,8 @@ MachinePeaks measure_machine() {
   peaks.has_amx = has_flag(flags, "amx_bf16");
   peaks.cache_bytes = std::max<int64_t>(0, sysconf(_SC_LEVEL3_CACHE_SIZE));
   peaks.f32_flops = measure_matmul(1024, 2304, 768, false, true, false, 0.15);
-  peaks.bf16_flops = measure_matmul(1024, 2304, 768, false, true, true, 0.1);
+  peaks.bf16_flops = measure_bf16_layer(0.15);
+  peaks.bf16_attention_flops = measure_bf16_attention(0.03);
   peaks.memory_bandwidth = measure_bandwidth(triad_array_bytes(peaks.cache_bytes, available_memory()), 0.15);
   return peaks;
 }

@@ -5,13 +5,14 @@
 #include "graph/op_def.h"
 #include "ops/pointwise.h"
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
 namespace tokamak::cpu {
 namespace {
 
-// Forward and backward pass together, of the fp32 matmul rate, whatever the storage type (bench/cpu_attention.cpp).
+// Forward and backward pass together, of the fp32 matmul rate, where it multiplies f32 (bench/cpu_attention.cpp).
 constexpr double kAttentionShare = 0.65;
 
 // Elements a second of one op's tile kernel, data in L1, one thread.
@@ -59,7 +60,7 @@ Platform measure_platform() {
   target.bf16_flops = peaks.bf16_flops > 0 ? peaks.bf16_flops : peaks.f32_flops / 10;
   target.memory_bandwidth = peaks.memory_bandwidth;
   if (peaks.cache_bytes > 0) target.cache_bytes = double(peaks.cache_bytes);
-  target.attention_flops = kAttentionShare * peaks.f32_flops;
+  target.attention_flops = std::max(peaks.bf16_attention_flops, kAttentionShare * peaks.f32_flops);
   // A mix of cheap and dear functions, as in norms and GELU.
   target.pointwise_flops = double(num_threads()) * 2 / (1 / tile_rate(op::mul) + 1 / tile_rate(op::exp));
   return platform_of(std::move(target));
