@@ -157,7 +157,7 @@ class Float8Products {
     const ValueType &a = graph_.type(node.inputs[0]), &b = graph_.type(node.inputs[1]);
     if (node.inputs.size() != 2 || a.dtype != DType::kBF16 || b.dtype != DType::kBF16 || b.shape.size() != 2)
       return false;
-    if (node.inputs[0] == node.inputs[1] || node.attrs.find("result")) return false;  // keep_mlp_bf16
+    if (node.inputs[0] == node.inputs[1] || node.attrs.find("result")) return false;  // whose numbers are said
     MatmulDims d = dims(node);
     if (d.m % kMultiple != 0 || d.n % kMultiple != 0 || d.k % kMultiple != 0) return false;
     if (!node.attrs.get_bool("trans_a")) return node.inputs[0] == value && pays(d);

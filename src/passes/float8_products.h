@@ -2,7 +2,7 @@
 // other operand is known and the price says that this pays with the casts that it causes: forward those of a norm's
 // result (e4m3), backward those of the residual stream's gradient (e5m2), as the norms' kernels leave it, and all three
 // of the classifier. What GELU and its gradient make has eight bits alone, where all products that read it can,
-// weights' gradients among them, and keep_mlp_bf16 does not say that they stay. All else stays as autocast left it.
+// weights' gradients among them. All else stays as autocast left it.
 //
 // No state is needed, so that a step's bits depend on nothing but its parameters and its data:
 // - of a norm's result y = n * gain + bias, |n| is at most sqrt(width), so that no element of y is larger than

@@ -19,7 +19,6 @@
 #include "passes/gather_low.h"
 #include "passes/join_pads.h"
 #include "passes/join_projections.h"
-#include "passes/keep_mlp_bf16.h"
 #include "passes/low_parameters.h"
 #include "passes/merge_adds.h"
 #include "passes/merge_casts.h"
@@ -84,8 +83,6 @@ constexpr Pass kPasses[] = {
      "lets f32 matmuls and attention run in TF32, where the target has units for it"},
     {"join_projections", PassStage::kRewrite, Numerics::kTolerance, Effects::kKept, trains_low, join_projections,
      "q, k and v of rotary positions are one product, of weights put side by side"},
-    {"keep_mlp_bf16", PassStage::kRewrite, Numerics::kExact, Effects::kKept, float8_precision, keep_mlp_bf16,
-     "with fp8: products of GELU and of its gradient stay bf16, as their loss in eight bits was not measured"},
     {"float8_products", PassStage::kRewrite, Numerics::kTolerance, Effects::kKept, float8_precision, float8_products,
      "e4m3 and e5m2 operands in products of what norms make and in the classifier, where that pays with its casts"},
     {"gather_low", PassStage::kRewrite, Numerics::kExact, Effects::kKept, low_on_mesh, gather_low,
