@@ -24,6 +24,7 @@
 #include "cli/commands.h"
 #include "cli/machine.h"
 #include "cli/quote.h"
+#include "compile/resolved_run.h"
 #include "config/cluster.h"
 #include "config/config.h"
 #include "config/json.h"
@@ -88,13 +89,15 @@ bool is_typed(const PlanOptions& c, std::string_view key) {
   return std::ranges::find(c.given.options, key, &Assignment::key) != c.given.options.end();
 }
 
+bool is_priced(Precision precision) { return precision == Precision::kBf16 || precision == Precision::kFp8; }
+
 // What layouts have of their own is refused rather than left out in silence.
 void require_possible(const PlanOptions& c) {
   const CompileConfig& compile = c.run.compile;
   if (is_said(c, "device") && c.run.device != "auto" && c.run.device != "cuda")
     user_error("[device] expected cuda, as plan is for the GPUs of --cluster, got {}; leave it out", c.run.device);
-  if (is_said(c, "compile.precision") && compile.precision != Precision::kAuto && compile.precision != Precision::kBf16)
-    user_error("[compile.precision] expected bf16, in which plan prices every layout, got {}; leave it out",
+  if (is_said(c, "compile.precision") && compile.precision != Precision::kAuto && !is_priced(compile.precision))
+    user_error("[compile.precision] expected bf16 or fp8, in which plan prices layouts, got {}; leave it out for bf16",
                precision_name(compile.precision));
   if (is_said(c, "compile.memory_budget_gib") && compile.memory_budget_gib > 0)
     user_error(
@@ -341,9 +344,10 @@ GpuPlatform nominal_platform() {
 TrainingRequest request_of(const PlanOptions& options, const RunConfig& run, std::string& calibrated) {
   TrainingRequest request;
   request.run = run;
-  request.run.compile.precision = Precision::kBf16;
+  if (!is_priced(run.compile.precision)) request.run.compile.precision = Precision::kBf16;
   request.platform = nominal_platform();
   request.cluster = find_cluster(options.cluster);
+  resolve(request.run.compile, request.platform(request.cluster.gpu).target);  // refuses what its GPUs do not have
   if (!options.calibrate.empty()) calibrated = calibrate_by(options.calibrate, request);
   request.gpus = options.gpus > 0 ? options.gpus : request.cluster.gpus_per_node;
   require_gpus(request.cluster, request.gpus);

@@ -44,11 +44,11 @@ std::string header(const TrainingPlan& plan) {
   return fmt::format(
       "model      {} parameters: {} layers, {} heads, width {}, context {}, vocabulary {}\n"
       "cluster    {} x {} of {}: bf16 {}, memory {} at {}, links {}\n"
-      "training   {} tokens in steps of {} x {} tokens, in bf16\n{}\n",
+      "training   {} tokens in steps of {} x {} tokens, in {}\n{}\n",
       format_count(double(count_parameters(m))), m.layers, m.heads, m.width, m.context, m.vocab, r.gpus,
       r.cluster.gpu.name, r.cluster.name, format_count(r.cluster.gpu.half_flops.value, "FLOP/s"),
       format_bytes(r.cluster.gpu.memory_bytes.value), format_count(r.cluster.gpu.memory_bandwidth.value, "B/s"),
-      links_text(r), format_count(r.tokens), r.sequences, m.context,
+      links_text(r), format_count(r.tokens), r.sequences, m.context, precision_name(r.run.compile.precision),
       plan.calibrated.empty() ? "" : "calibrated " + plan.calibrated + "\n");
 }
 

@@ -125,7 +125,7 @@ RunConfig run_of(const RunConfig& config, const ParallelLayout& layout) {
   run.train.batch = layout.micro_batch * layout.mesh.data;
   run.train.total_batch = run.train.batch * layout.micro_batches * config.model.context;
   run.compile.memory_budget_gib = layout.budget_gib;
-  run.compile.precision = Precision::kBf16;
+  if (run.compile.precision != Precision::kFp8) run.compile.precision = Precision::kBf16;
   return run;
 }
 

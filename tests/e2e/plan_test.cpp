@@ -52,6 +52,17 @@ TEST(Plan, IsCalibratedByARun) {
 }
 
 // A cluster's file may come from anyone.
+TEST(Plan, PricesTheNumberFormatThatIsAskedFor) {
+  TemporaryFolder folder;
+  auto days = [&](const std::string& precision) {
+    ProgramResult plan = run_program(folder.path(), {"plan", "--model.preset=gpt2-124m", "--cluster=h200", "--gpus=1",
+                                                     "--json", "--exact=0", "--compile.precision=" + precision});
+    EXPECT_EQ(plan.status, 0) << plan.err;
+    return double(nlohmann::json::parse(plan.out)["layouts"][0]["days"]);
+  };
+  EXPECT_LT(days("fp8"), days("bf16"));
+}
+
 TEST(Plan, NamesTellTheTerminalNothing) {
   TemporaryFolder folder;
   write_file_quickly(folder.path() / "mine.toml", R"(name = "a\u001b[2J\u007f\u009b"

@@ -85,7 +85,10 @@ TEST_F(PlanMistakes, GpusThatThereAreNot) {
 TEST_F(PlanMistakes, WhatNoLayoutIsPricedWithIsRefused) {
   expect_refused(plan({"--device=cpu"}), {"[device] expected cuda", "--cluster", "got cpu", "leave it out"});
   expect_refused(plan({"--device=cuda:1"}), {"[device] expected cuda", "got cuda:1"});
-  expect_refused(plan({"--compile.precision=fp32"}), {"[compile.precision] expected bf16", "got fp32", "leave it out"});
+  expect_refused(plan({"--compile.precision=fp32"}),
+                 {"[compile.precision] expected bf16 or fp8", "got fp32", "leave it out"});
+  expect_refused(plan({"--compile.precision=fp8", "--cluster=dgx-a100"}),
+                 {"compile.precision=fp8 expected a GPU with FP8", "A100", "--compile.precision=bf16"});
   expect_refused(plan({"--mesh.slots=8"}), {"[mesh.slots] expected 1 (sums in any order)", "got 8"});
   expect_refused(plan({"--compile.memory_budget_gib=9"}),
                  {"[compile.memory_budget_gib] expected none", "got 9", "gpu.memory_bytes"});
