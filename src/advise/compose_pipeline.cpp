@@ -92,32 +92,56 @@ class PipeComposer {
   struct Stage {
     MemoryByKind kept;
     double in_flight = 0, arena = 0, beside = 0;  // bytes; `beside` is scratch memory and inputs
-    TimeByKind passes, once;                      // of a micro-batch; of a step
+    TimeByKind passes, weights;                   // of a micro-batch; what is made of parameters for all of them
+    ProgramCost update;
 
     double needed() const { return in_flight + arena; }
     double fixed() const { return kept.total() + beside; }
   };
 
+  // Of the stage's last run, of its first chunk, in which data ranks add up gradients.
+  static bool is_last(const std::string& program) { return program.starts_with("last_"); }
+
   Stage stage_of(int64_t stage, const Recomputed& some) const {
     Stage sum;
-    const StageCost& whole = at(place_of_stage(stage), blocks_of_stage(stage), some);
-    sum.kept = whole.kept;
+    add_update(sum, stage, some);
     auto add_program = [&](const ProgramCost& program) {
       sum.arena = std::max(sum.arena, program.arena);
       sum.beside += program.scratch + program.inputs;
     };
-    add_program(whole.programs.at("update"));
-    sum.once += whole.programs.at("update").time;
+    add_program(sum.update);
     for (int64_t chunk = stage; chunk < num_chunks_; chunk += mesh_.pipe) {
       const StageCost& cost = at(place(chunk), blocks(chunk), some);
       for (const auto& [name, program] : cost.programs) {
         if (name == "update") continue;
+        if (is_last(name) && chunk != stage) continue;
         add_program(program);
-        (name == "weights" ? sum.once : sum.passes) += program.time;
+        if (!is_last(name)) (name == "weights" ? sum.weights : sum.passes) += program.time;
       }
       for (const auto& [life, bytes] : cost.of_micro_batch) sum.in_flight += bytes * in_flight(chunk, life);
     }
     return sum;
+  }
+
+  // Of a stage's last run the gradients of its first chunk are added up already; those of its others are not, as in a
+  // stage that sends what its last run gives.
+  void add_update(Stage& sum, int64_t stage, const Recomputed& some) const {
+    const StageCost& whole = at(place_of_stage(stage), blocks_of_stage(stage), some);
+    const StageCost& first = at(place(stage), blocks(stage), some);
+    sum.kept = whole.kept, sum.update = whole.programs.at("update");
+    bool adds_up = std::any_of(first.programs.begin(), first.programs.end(),
+                               [](const auto& program) { return is_last(program.first); });
+    if (!adds_up || mesh_.interleave == 1) return;
+    sum.kept = first.kept, sum.update = first.programs.at("update");
+    auto [less, more] = depths_;
+    double times = double(blocks_of_stage(stage) - blocks(stage)) / double(more - less);
+    for (auto [sign, number] : {std::pair(times, more), std::pair(-times, less)}) {
+      const StageCost& others = at(1, number, some);
+      sum.kept += sign * others.kept;
+      sum.update.time += sign * others.programs.at("update").time;
+      sum.update.alone += sign * others.programs.at("update").alone;
+      sum.update.arena += sign * others.programs.at("update").arena;
+    }
   }
 
   double in_flight(int64_t chunk, const StateLife& life) const {
@@ -170,41 +194,72 @@ class PipeComposer {
     }
   }
 
+  const StageCost& cost_of(int64_t chunk) const {
+    return at(place(chunk), blocks(chunk), recomputed_[size_t(chunk % mesh_.pipe)]);
+  }
+
   ChunkSeconds seconds_of(int64_t chunk) const {
-    const StageCost& cost = at(place(chunk), blocks(chunk), recomputed_[size_t(chunk % mesh_.pipe)]);
-    auto seconds = [&](const char* program) {
-      auto known = cost.programs.find(program);
-      return known == cost.programs.end() ? 0 : known->second.time.total();
-    };
-    return {seconds("forward"), seconds("backward"), seconds("backward_input"), seconds("backward_weight")};
+    ChunkSeconds seconds{0, 0, 0, 0};
+    for (const auto& [name, program] : cost_of(chunk).programs) {
+      double taken = program.time.total();
+      if (name == "forward") seconds.forward = taken;
+      if (name == "backward") seconds.backward = taken;
+      if (name == "backward_input") seconds.backward_input = taken;
+      if (name == "backward_weight") seconds.backward_weight = taken;
+      if (is_last(name)) seconds.last = taken;
+    }
+    return seconds;
   }
 
-  // Of a few micro-batches, and of the others what as many as there are stages take more then.
-  double pipe_seconds(const std::vector<ChunkSeconds>& chunks, double transfer) const {
+  // By stage, when it is done with few micro-batches, and with the others, of which as many as there are stages always
+  // take the same.
+  std::vector<double> pipe_ends(const std::vector<ChunkSeconds>& chunks, double transfer) const {
     int64_t few = schedule_.micro_batches, turn = mesh_.pipe, more = c_.layout.micro_batches - few;
-    double all = simulate_pipe(schedule_, chunks, transfer).seconds;
-    if (more == 0) return all;
+    PipeTimeline all = simulate_pipe(schedule_, chunks, transfer);
+    if (more == 0) return all.ends;
     PipeSchedule fewer = make_pipe_actions(mesh_.schedule, mesh_.pipe, mesh_.interleave, few - turn);
-    return all + double(more) / double(turn) * (all - simulate_pipe(fewer, chunks, transfer).seconds);
+    double others = double(more) / double(turn) * (all.seconds - simulate_pipe(fewer, chunks, transfer).seconds);
+    for (double& end : all.ends) end += others;
+    return all.ends;
   }
 
+  // Stages begin their updates when they are done, and wait for each other where the norm is added up: the one counts
+  // that all others wait for.
   TimeByKind time() const {
     std::vector<ChunkSeconds> chunks;
     for (int64_t chunk = 0; chunk < num_chunks_; ++chunk) chunks.push_back(seconds_of(chunk));
     double transfer = transfer_seconds(at(1, 1, 0).residual, kPipeAxis, c_.platform.target);
-    TimeByKind busiest, longest;
+    std::vector<double> ends = pipe_ends(chunks, transfer);
+    TimeByKind busiest, weights, update;
+    double until_norm = 0, from_norm = 0, end = 0;
+    int64_t latest = 0;
     for (int64_t stage = 0; stage < mesh_.pipe; ++stage) {
       Stage own = stage_of(stage, recomputed_[size_t(stage)]);
       if (own.passes.total() > busiest.total()) busiest = own.passes;
-      if (own.once.total() > longest.total()) longest = own.once;
+      if (own.weights.total() > weights.total()) weights = own.weights;
+      from_norm = std::max(from_norm, own.update.time.total() - own.update.alone);
+      if (ends[size_t(stage)] + own.update.alone <= until_norm) continue;
+      latest = stage, end = ends[size_t(stage)], update = own.update.time;
+      until_norm = end + own.update.alone;
     }
-    TimeByKind time;
+    TimeByKind time = weights;
     time += double(c_.layout.micro_batches) * busiest;
-    double waits = std::max(0.0, pipe_seconds(chunks, transfer) - time.total());
+    double computed = double(c_.layout.micro_batches) * busiest.total();
+    double waits = std::max(0.0, end - computed);
     double sends = std::min(waits, 2 * double(mesh_.pipe - 1) * transfer);
     time.pipe += sends;
-    time.bubble += waits - sends;
-    time += longest;
+    time.bubble += waits - sends + std::max(0.0, until_norm + from_norm - end - update.total());
+    time += update;
+    return show_sums(time, latest);
+  }
+
+  // What sums of gradients are seen of in a stage's last run.
+  TimeByKind show_sums(TimeByKind time, int64_t stage) const {
+    for (const auto& [name, program] : cost_of(stage).programs) {
+      if (!is_last(name)) continue;
+      double seen = std::min(program.time.data, time.bubble);
+      time.data += seen, time.bubble -= seen;
+    }
     return time;
   }
 

@@ -166,9 +166,10 @@ std::optional<double> RoughCosts::seconds(const ParallelLayout& layout, const Ro
   double update = (layers * first.block.update + first.ends.update) / stages;
   if (mesh.zero >= 1) update /= double(mesh.data * mesh.context);
   double sent = sent_seconds(layout, first);
-  // Beside what gradients are sent: the backward pass of the last micro-batch where that is done once, of none in a
-  // pipeline, else all.
-  double beside = !adds_once(layout) ? seconds : mesh.pipe > 1 ? 0 : kBackward / runs * seconds;
+  // Beside what gradients are sent: the backward pass of the last micro-batch where that is done once, in a pipeline
+  // that of the first stage, else all.
+  double last = mesh.pipe > 1 ? slowest : seconds / runs;
+  double beside = adds_once(layout) ? kBackward * last : seconds;
   // What is hidden takes a share of the device from kernels beside it.
   double hidden = std::min(sent, beside);
   seconds = std::max(seconds + platform_.target.link_units * hidden, seconds - beside + sent);

@@ -57,14 +57,14 @@ std::string name_of(const CompiledGraph& program) { return program.name().substr
 
 double& kept_of(MemoryByKind& kept, const Argument& argument) {
   if (argument.kind == Argument::Kind::kParameter || argument.spec.role == Role::kWeights) return kept.weights;
-  if (argument.spec.role == Role::kGradientSum) return kept.gradients;
+  if (argument.spec.role == Role::kGradientSum || argument.spec.role == Role::kReducedGradient) return kept.gradients;
   return argument.spec.role == Role::kMoment ? kept.optimizer : kept.buffers;
 }
 
 Kind kind_of(std::string_view program) {
-  if (program == "backward") return Kind::kBackward;
+  if (program == "backward" || program == "last_backward") return Kind::kBackward;
   if (program == "backward_input") return Kind::kBackwardInput;
-  return program == "backward_weight" ? Kind::kBackwardWeight : Kind::kForward;
+  return program == "backward_weight" || program == "last_backward_weight" ? Kind::kBackwardWeight : Kind::kForward;
 }
 
 bool is_of_micro_batch(const Argument& argument) {
@@ -103,7 +103,7 @@ void add_states(StageCost& cost, const CompiledStep& step) {
 ProgramCost mix(const ProgramCost& less, const ProgramCost& more, double share) {
   auto between = [&](double a, double b) { return a + share * (b - a); };
   ProgramCost mixed{(1 - share) * less.time, between(less.arena, more.arena), between(less.scratch, more.scratch),
-                    between(less.inputs, more.inputs)};
+                    between(less.inputs, more.inputs), between(less.alone, more.alone)};
   mixed.time += share * more.time;
   return mixed;
 }
@@ -127,7 +127,7 @@ StageCost stage_cost(const CompiledStep& step, const Platform& platform) {
   for (const CompiledGraph& program : step.programs) {
     Plan plan = priced(program.plan, platform);
     cost.programs[name_of(program)] = {time_of(plan), double(plan.arena_bytes), double(plan.scratch_bytes),
-                                       double(plan.input_bytes)};
+                                       double(plan.input_bytes), seconds_before(plan, kPipeAxis)};
   }
   add_states(cost, step);
   return cost;

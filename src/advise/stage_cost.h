@@ -14,6 +14,7 @@ namespace tokamak {
 struct ProgramCost {
   TimeByKind time;
   double arena = 0, scratch = 0, inputs = 0;  // bytes
+  double alone = 0;                           // of its seconds, those before it waits for other stages of a pipeline
 };
 
 /// What writes a state that each micro-batch has for itself, and what is the last to read it; no transfers.

@@ -130,6 +130,33 @@ void apply_rules(GraphBuilder& g, const std::vector<ParameterUpdate>& updates, c
   }
 }
 
+// The graph in which each gradient is added to its state grad.<name> as soon as it is there, and those states;
+// `gradients` become the sums.
+std::pair<Graph, ValueIds> with_sums_behind(const Graph& graph, Gradients& gradients) {
+  std::multimap<int, size_t> made;  // by node: the gradients that it gives
+  for (size_t i = 0; i < gradients.grads.size(); ++i) made.emplace(graph.producer(gradients.grads[i]), i);
+  TOKAMAK_CHECK(made.empty() || made.begin()->first >= 0, "a gradient is of no node");
+  Rewriter rewriter(graph);
+  ValueIds sums(gradients.grads.size(), kNoValue);
+  for (size_t n = 0; n < graph.nodes().size(); ++n) {
+    rewriter.copy(graph.nodes()[n]);
+    auto [begin, end] = made.equal_range(int(n));
+    for (auto at = begin; at != end; ++at) {
+      GraphBuilder& g = rewriter.in_phase(Phase::kBackward);
+      ValueId& parameter = gradients.parameters[at->second];
+      ValueId& gradient = gradients.grads[at->second];
+      parameter = rewriter.map(parameter);
+      sums[at->second] = g.state_of(parameter, kGradientSum, Role::kGradientSum);
+      gradient = add(g, sums[at->second], rewriter.map(gradient));
+    }
+  }
+  return {rewriter.finish(), std::move(sums)};
+}
+
+ValueId reduced_gradient(GraphBuilder& g, ValueId parameter) {
+  return g.state_of(parameter, "reduced", Role::kReducedGradient);
+}
+
 }  // namespace
 
 void append_update(GraphBuilder& g, const Gradients& gradients, const Optimizer& optimizer, int64_t micro_batches,
@@ -162,29 +189,22 @@ void append_accumulation(GraphBuilder& g, const Gradients& gradients) {
 }
 
 Graph with_sums_added(const Graph& graph, Gradients& gradients) {
-  std::multimap<int, size_t> made;  // by node: the gradients that it gives
-  for (size_t i = 0; i < gradients.grads.size(); ++i) made.emplace(graph.producer(gradients.grads[i]), i);
-  Rewriter rewriter(graph);
-  ValueIds sums;
-  for (size_t n = 0; n < graph.nodes().size(); ++n) {
-    rewriter.copy(graph.nodes()[n]);
-    auto [begin, end] = made.equal_range(int(n));
-    for (auto at = begin; at != end; ++at) {
-      GraphBuilder& g = rewriter.in_phase(Phase::kBackward);
-      ValueId& parameter = gradients.parameters[at->second];
-      ValueId& gradient = gradients.grads[at->second];
-      parameter = rewriter.map(parameter);
-      sums.push_back(g.state_of(parameter, kGradientSum, Role::kGradientSum));
-      gradient = add(g, sums.back(), rewriter.map(gradient));
-    }
-  }
-  TOKAMAK_CHECK(sums.size() == gradients.grads.size(), "{} gradients, but {} are of nodes", gradients.grads.size(),
-                sums.size());
-  Graph to = rewriter.finish();
+  auto [to, sums] = with_sums_behind(graph, gradients);
   GraphBuilder g(to);
   PhaseScope update(g, Phase::kUpdate);
   for (ValueId sum : sums) to.add_update(sum, constant(g, 0, g.shape(sum)));
-  return to;
+  return std::move(to);
+}
+
+Graph with_sums_reduced(const Graph& graph, const Gradients& gradients) {
+  Gradients of_step = gradients;
+  auto [to, sums] = with_sums_behind(graph, of_step);
+  GraphBuilder g(to);
+  for (size_t i = 0; i < sums.size(); ++i) {
+    to.add_update(sums[i], of_step.grads[i]);
+    to.add_update(reduced_gradient(g, of_step.parameters[i]), of_step.grads[i]);
+  }
+  return std::move(to);
 }
 
 void append_loss_sum(GraphBuilder& g, ValueId loss) {
@@ -205,7 +225,7 @@ Graph accumulated_update_graph(const Graph& model, const Optimizer& optimizer, i
     ValueId parameter = graph.add_argument(a.kind, a.name, model.type(a.value), a.spec);
     sums.push_back(g.state_of(parameter, kGradientSum, Role::kGradientSum));
     gradients.parameters.push_back(parameter);
-    gradients.grads.push_back(sums.back());
+    gradients.grads.push_back(others.reduced.count(a.name) ? reduced_gradient(g, parameter) : sums.back());
     if (others.shared.count(a.name))
       gradients.grads.back() = add(g, sums.back(), g.state_of(parameter, kPeerGradient, Role::kGradientSum));
   }
@@ -222,5 +242,12 @@ Graph accumulated_update_graph(const Graph& model, const Optimizer& optimizer, i
 
 std::string peer_gradient_state(const std::string& parameter) { return fmt::format("{}.{}", kPeerGradient, parameter); }
 std::string gradient_sum_state(const std::string& parameter) { return fmt::format("{}.{}", kGradientSum, parameter); }
+
+std::set<std::string> reduced_parameters(const Graph& graph) {
+  std::set<std::string> names;
+  for (const Argument& argument : graph.arguments())
+    if (argument.spec.role == Role::kReducedGradient) names.insert(argument.spec.of);
+  return names;
+}
 
 }  // namespace tokamak

@@ -25,6 +25,8 @@ struct OtherStages {
   std::set<std::string> shared;  // parameters that another stage has too: states peer_grad.<name> hold its gradients,
                                  // which are added to this one's
   std::set<std::string> uncounted;  // those of them whose squares the other stage counts
+  std::set<std::string> reduced;    // parameters whose gradients the stage's last backward pass has added up over
+                                    // ranks: they are in states reduced.<name>
   bool has_loss = false;            // this stage has the state that append_loss_sum adds to: result loss of all stages
 };
 
@@ -53,7 +55,12 @@ void append_loss_sum(GraphBuilder& g, ValueId loss);
 /// step; states grad.<name> are set back to zero.
 Graph with_sums_added(const Graph& graph, Gradients& gradients);
 
-/// The update of all parameters of `model` alone, from accumulated gradients grad.<name>, which it sets back to zero.
+/// The same where the update comes behind it as a program of its own: the gradients of the step are left in states
+/// reduced.<name>. States grad.<name> keep the sums, onto which products add as in every other micro-batch.
+Graph with_sums_reduced(const Graph& graph, const Gradients& gradients);
+
+/// The update of all parameters of `model` alone, from accumulated gradients grad.<name>, or those in reduced.<name>;
+/// it sets the former back to zero.
 Graph accumulated_update_graph(const Graph& model, const Optimizer& optimizer, int64_t micro_batches,
                                const std::optional<LossScaling>& scaling = {}, const OtherStages& others = {});
 
@@ -67,5 +74,8 @@ inline constexpr std::string_view kWeightAverage = "ema";
 /// there.
 std::string peer_gradient_state(const std::string& parameter);
 std::string gradient_sum_state(const std::string& parameter);
+
+/// The parameters whose gradients a graph has as states reduced.<name>.
+std::set<std::string> reduced_parameters(const Graph& graph);
 
 }  // namespace tokamak

@@ -5,9 +5,12 @@
 #include "compile/stage_border.h"
 #include "compile/step_compiler.h"
 #include "graph/builder.h"
+#include "graph/op_def.h"
+#include "graph/text.h"
 #include "model/model.h"
 #include "passes/hoist_weights.h"
 #include "passes/split_chunk.h"
+#include "passes/step_mesh.h"
 
 #include <fmt/format.h>
 
@@ -37,6 +40,21 @@ ValueId updated_value(const Graph& graph, const std::string& state) {
   return kNoValue;
 }
 
+int64_t num_computed_again(const Graph& graph) {
+  return std::count_if(graph.nodes().begin(), graph.nodes().end(),
+                       [](const Node& node) { return node.recompute && node.phase == Phase::kForward; });
+}
+
+// What the sums over data ranks would take where nothing hides them.
+double seconds_of_sums(const Plan& plan) {
+  double seconds = 0;
+  for (const Launch& launch : plan.launches) {
+    const Node& node = plan.graph.nodes()[size_t(launch.node)];
+    if (node.op->together && node.attrs.get_string("axis") == kDataAxis) seconds += launch.seconds;
+  }
+  return seconds;
+}
+
 }  // namespace
 
 std::string residual_state(int64_t chunk) { return fmt::format("stream.{}", chunk); }
@@ -51,6 +69,7 @@ ChunkSeconds CompiledChunk::seconds() const {
     if (kind == Kind::kBackwardInput) seconds.backward_input = taken;
     if (kind == Kind::kBackwardWeight) seconds.backward_weight = taken;
   }
+  if (last) seconds.last = last->plan.seconds;
   return seconds;
 }
 
@@ -60,9 +79,10 @@ ChunkCompiler::ChunkCompiler(const ResolvedRun& run, const Platform& platform, c
 }
 
 // The only update leaves the end of its blocks; the last chunk has the loss as its result.
-Graph ChunkCompiler::cut_out(int64_t number, int64_t chunks, int64_t first, int64_t last) const {
+Graph ChunkCompiler::cut_out(const ChunkPlace& place) const {
+  auto [number, chunks, first, last] = place;
   Part part{forward_.name()};
-  bool is_last = number + 1 == chunks;
+  bool is_last = place.is_last();
   std::optional<Graph> joined = number > 0 ? joined_at_end(forward_, first - 1) : std::nullopt;
   if (!is_last)
     if (std::optional<Graph> more = joined_at_end(joined ? *joined : forward_, last - 1)) joined = std::move(more);
@@ -75,14 +95,26 @@ Graph ChunkCompiler::cut_out(int64_t number, int64_t chunks, int64_t first, int6
   return extract(forward, part);
 }
 
-Graph ChunkCompiler::build(int64_t number, int64_t chunks, int64_t first, int64_t last) const {
-  Graph graph = cut_out(number, chunks, first, last);
-  append_backward(graph, number, number + 1 == chunks);
-  return graph;
+Graph ChunkCompiler::build(const ChunkPlace& place, const std::set<std::string>& reduced) const {
+  Graph graph = cut_out(place);
+  Gradients added, left;  // to sums of micro-batches, and as the step's
+  Gradients gradients = append_backward(graph, place.number, place.is_last());
+  for (size_t i = 0; i < gradients.grads.size(); ++i) {
+    Gradients& own = reduced.contains(graph.argument_of(gradients.parameters[i])->name) ? left : added;
+    own.parameters.push_back(gradients.parameters[i]);
+    own.grads.push_back(gradients.grads[i]);
+  }
+  GraphBuilder g(graph);
+  if (run_.has_slots())
+    append_slot(g, added, place.is_last() ? graph.find_result("loss") : kNoValue, run_.slots);
+  else
+    append_accumulation(g, added);
+  graph.remove_results();
+  return left.grads.empty() ? graph : with_sums_reduced(graph, left);
 }
 
-Graph ChunkCompiler::build_forward(int64_t number, int64_t chunks, int64_t first, int64_t last) const {
-  Graph graph = cut_out(number, chunks, first, last);
+Graph ChunkCompiler::build_forward(const ChunkPlace& place) const {
+  Graph graph = cut_out(place);
   ValueId loss = graph.find_result("loss");
   if (loss == kNoValue) return graph;
   Graph with_loss = extract(graph, {graph.name(), graph.results(), {}});
@@ -97,6 +129,7 @@ PassContext ChunkCompiler::context_of(const ChunkOptions& options) const {
   PassContext context = context_;
   context.recompute_gib = options.recompute_gib;
   context.recompute_kinds = options.recompute_kinds;
+  context.recompute_nodes = options.recompute_nodes;
   context.micro_batches_held = options.micro_batches_held;
   return context;
 }
@@ -106,6 +139,27 @@ BegunChunk ChunkCompiler::begin(Graph graph, const ChunkOptions& options, const 
   return {std::move(graph), std::move(reports)};
 }
 
+void ChunkCompiler::begin_last(BegunChunk& begun, const ChunkPlace& place, const std::set<std::string>& shared,
+                               const ChunkOptions& options, const PassObserver& observer) const {
+  std::set<std::string> reduced;
+  const Graph last_program = divide(begun.graph, place.number, options).back();
+  for (const Update& update : last_program.updates())
+    if (const ArgumentSpec& spec = last_program.argument_of(update.target)->spec;
+        spec.role == Role::kGradientSum && !spec.of.empty() && !shared.contains(spec.of))
+      reduced.insert(spec.of);
+  if (reduced.empty()) return;
+  begun.last = build(place, reduced);
+  begun.last_reports = run_passes(*begun.last, PassStage::kRewrite, context_of(options), observer);
+}
+
+std::vector<Graph> ChunkCompiler::divide(const Graph& graph, int64_t number, const ChunkOptions& options) const {
+  std::string output = residual_state(number + 1), input_gradient = residual_gradient_state(number);
+  bool is_last = updated_value(graph, output) == kNoValue;
+  if (updated_value(graph, input_gradient) == kNoValue) input_gradient.clear();
+  return split_chunk({graph, number, options.suffix, is_last ? kLastEnd : output, is_last, input_gradient},
+                     options.splits_backward);
+}
+
 CompiledChunk ChunkCompiler::end(BegunChunk begun, int64_t number, const ChunkOptions& options,
                                  const PassObserver& observer) const {
   PassContext context = context_of(options);
@@ -113,23 +167,37 @@ CompiledChunk ChunkCompiler::end(BegunChunk begun, int64_t number, const ChunkOp
   begun.reports.insert(begun.reports.end(), more.begin(), more.end());
   CompiledChunk compiled;
   HoistedWeights parts = hoist_weights(begun.graph, context, options.suffix);
-  Graph graph = std::move(parts.rest);
   if (!parts.weights.nodes().empty())
     compiled.weights = compile_program(std::move(parts.weights), context, PassStage::kProgram, observer);
-  std::string output = residual_state(number + 1), input_gradient = residual_gradient_state(number);
-  bool is_last = updated_value(graph, output) == kNoValue;
-  if (updated_value(graph, input_gradient) == kNoValue) input_gradient.clear();
-  Chunk chunk{graph, number, options.suffix, is_last ? kLastEnd : output, is_last, input_gradient};
-  bool splits_backward = options.splits_backward;
-  std::vector<Kind> kinds = {Kind::kForward, splits_backward ? Kind::kBackwardInput : Kind::kBackward};
-  if (splits_backward) kinds.push_back(Kind::kBackwardWeight);
-  for (Graph& program : split_chunk(chunk, splits_backward)) {
-    Kind kind = kinds[compiled.programs.size()];
-    compiled.programs.emplace_back(kind, compile_program(std::move(program), context, PassStage::kProgram, observer));
-  }
+  std::vector<Kind> kinds = {Kind::kForward, options.splits_backward ? Kind::kBackwardInput : Kind::kBackward};
+  if (options.splits_backward) kinds.push_back(Kind::kBackwardWeight);
+  std::vector<Graph> programs = divide(parts.rest, number, options);
+  for (size_t i = 0; i < programs.size(); ++i)
+    compiled.programs.emplace_back(kinds[i], compile_program(programs[i], context, PassStage::kProgram, observer));
+  if (begun.last) compiled.last = end_last(begun, programs, number, options, compiled.programs.back().second, observer);
   std::vector<PassReport>& first = compiled.programs[0].second.reports;
   first.insert(first.begin(), begun.reports.begin(), begun.reports.end());
   return compiled;
+}
+
+// `programs` are those of the other micro-batches, which leave what this one reads; `other` the last of them.
+std::optional<CompiledGraph> ChunkCompiler::end_last(const BegunChunk& begun, const std::vector<Graph>& programs,
+                                                     int64_t number, ChunkOptions options, const CompiledGraph& other,
+                                                     const PassObserver& observer) const {
+  options.recompute_nodes = num_computed_again(begun.graph);
+  PassContext context = context_of(options);
+  Graph graph = *begun.last;
+  std::vector<PassReport> reports = run_passes(graph, PassStage::kRecompute, context, observer);
+  std::vector<Graph> own = divide(hoist_weights(graph, context, options.suffix).rest, number, options);
+  for (size_t i = 0; i + 1 < own.size(); ++i)
+    if (print(own[i]) != print(programs[i])) return {};
+  own.back().rename("last_" + own.back().name());
+  CompiledGraph last = compile_program(std::move(own.back()), context, PassStage::kProgram, observer);
+  last.reports.insert(last.reports.begin(), begun.last_reports.begin(), begun.last_reports.end());
+  last.reports.insert(last.reports.end(), reports.begin(), reports.end());
+  bool may_choose = run_.asked.mesh.reduce_gradients == "auto";
+  if (may_choose && last.plan.seconds - other.plan.seconds >= seconds_of_sums(last.plan)) return {};
+  return last;
 }
 
 StandIn ChunkCompiler::residual(std::string name, ValueType type) const {
@@ -138,7 +206,7 @@ StandIn ChunkCompiler::residual(std::string name, ValueType type) const {
   return {std::move(name), type, {Role::kResidual, "", type.shape}};
 }
 
-void ChunkCompiler::append_backward(Graph& graph, int64_t number, bool is_last) const {
+Gradients ChunkCompiler::append_backward(Graph& graph, int64_t number, bool is_last) const {
   GraphBuilder g(graph);
   ValueIds wrt;
   for (const Argument& argument : graph.arguments())
@@ -150,12 +218,10 @@ void ChunkCompiler::append_backward(Graph& graph, int64_t number, bool is_last) 
     ArgumentSpec spec = graph.argument_of(residual)->spec;
     return graph.add_argument(Argument::Kind::kState, residual_gradient_state(of), graph.type(residual), spec);
   };
-  ValueId loss = kNoValue;
   if (is_last) {
-    loss = graph.find_result("loss");
+    ValueId loss = graph.find_result("loss");
     gradients.grads = differentiate(g, run_.loss_scaling() ? scaled_loss(g, loss) : loss, wrt);
     if (!run_.has_slots()) append_loss_sum(g, loss);
-    graph.remove_results();
   } else {
     Update output = graph.updates()[0];
     gradients.grads = differentiate(g, output.value, add_gradient(number + 1, output.target), wrt);
@@ -166,10 +232,7 @@ void ChunkCompiler::append_backward(Graph& graph, int64_t number, bool is_last) 
     graph.add_update(add_gradient(number, input), gradients.grads.back());
     gradients.grads.pop_back();
   }
-  if (run_.has_slots())
-    append_slot(g, gradients, loss, run_.slots);
-  else
-    append_accumulation(g, gradients);
+  return gradients;
 }
 
 }  // namespace tokamak

@@ -1,104 +1,43 @@
 #include "compile/pipe_compiler.h"
 
-#include "autodiff/slots.h"
 #include "base/error.h"
 #include "compile/balance_blocks.h"
 #include "compile/fill_budget.h"
 #include "compile/pipe_chunk.h"
 #include "compile/stage_compiler.h"
+#include "compile/stage_update.h"
 #include "compile/step_compiler.h"
 #include "cost/price.h"
 #include "graph/builder.h"
 #include "model/model.h"
 #include "ops/collective.h"
 #include "ops/generate.h"
+#include "passes/step_mesh.h"
+#include "plan/timeline.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 namespace tokamak {
 namespace {
 
 using Kind = PipeAction::Kind;
 
-// ---- The update ----
-
-// The parameters of each stage, as the model's graph has them.
-using ReadsParameter = std::function<bool(int64_t stage, const std::string& name)>;
-std::vector<Graph> parameters_of_stages(const Graph& forward, int64_t stages, const ReadsParameter& reads) {
-  std::vector<Graph> models;
-  for (int64_t stage = 0; stage < stages; ++stage)
-    models.push_back(take_parameters(forward, [&](const std::string& name) { return reads(stage, name); }));
-  return models;
-}
-
 bool reads_parameter(const CompiledStep& stage, const std::string& name) {
   return std::any_of(stage.programs.begin(), stage.programs.end(),
                      [&](const CompiledGraph& program) { return program.plan.graph.find_argument(name) != kNoValue; });
 }
 
-// Of each parameter, the stages that have it.
-std::map<std::string, std::vector<int64_t>> owners_of_parameters(const std::vector<Graph>& models) {
-  std::map<std::string, std::vector<int64_t>> owners;
-  for (size_t stage = 0; stage < models.size(); ++stage)
-    for (const Argument& a : models[stage].arguments()) owners[a.name].push_back(int64_t(stage));
-  return owners;
-}
-
-Graph update_graph(const ResolvedRun& run, const Graph& model, const OtherStages& others) {
-  const Optimizer optimizer = run.optimizer();
-  if (!run.has_slots())
-    return accumulated_update_graph(model, optimizer, run.micro_batches, run.loss_scaling(), others);
-  SlotTerms terms{model, others.shared, others.has_loss};
-  return slot_update_graph(terms, optimizer, run.slots, run.loss_scaling(), others);
-}
-
-// What a stage does after its micro-batches: sums of gradients of what another stage has too, and its program.
-struct StageUpdate {
-  std::vector<ProgramRun> transfers;
-  CompiledGraph program;
-};
-
-void append_update(CompiledStep& step, StageUpdate update) {
-  step.runs.insert(step.runs.end(), update.transfers.begin(), update.transfers.end());
-  step.runs.push_back({step.programs.size()});
-  step.programs.push_back(std::move(update.program));
-}
-
-// Of each stage, of which `models` has the parameters.
-std::vector<StageUpdate> compile_updates(const ResolvedRun& run, const std::vector<Graph>& models,
-                                         const ChunkCompiler& compiler, const PassObserver& observer) {
-  std::vector<StageUpdate> updates(models.size());
-  std::vector<OtherStages> others(models.size());
-  for (OtherStages& of_stage : others)
-    of_stage.axis = {kPipeAxis, int64_t(models.size())}, of_stage.model = &compiler.model();
-  others.back().has_loss = true;
-  for (const auto& [name, owners] : owners_of_parameters(models)) {
-    if (owners.size() == 1) continue;
-    TOKAMAK_CHECK(owners.size() == 2, "'{}' is read on {} stages", name, owners.size());
-    others[size_t(owners[1])].uncounted.insert(name);
-    for (bool second : {false, true}) {
-      std::vector<ProgramRun>& transfers = updates[size_t(owners[second])].transfers;
-      others[size_t(owners[second])].shared.insert(name);
-      StageTransfer send{true, owners[!second], gradient_sum_state(name)};
-      StageTransfer receive{false, owners[!second], peer_gradient_state(name)};
-      transfers.push_back({.transfer = second ? receive : send});
-      transfers.push_back({.transfer = second ? send : receive});
-    }
-  }
-  for (size_t stage = 0; stage < models.size(); ++stage)
-    updates[stage].program = compile_program(update_graph(run, models[stage], others[stage]), compiler.context(),
-                                             PassStage::kStep, observer);
-  return updates;
-}
-
 void append_updates(CompiledPipeline& out, const ChunkCompiler& compiler, const PassObserver& observer) {
   auto reads = [&](int64_t stage, const std::string& name) { return reads_parameter(out.stages[size_t(stage)], name); };
-  std::vector<Graph> models = parameters_of_stages(compiler.model(), int64_t(out.stages.size()), reads);
-  std::vector<StageUpdate> updates = compile_updates(out.resolved, models, compiler, observer);
-  for (size_t stage = 0; stage < updates.size(); ++stage) append_update(out.stages[stage], std::move(updates[stage]));
+  UpdateCompiler updates(out.resolved, compiler, out.schedule.stages, reads);
+  for (int64_t stage = 0; stage < out.schedule.stages; ++stage) {
+    CompiledStep& step = out.stages[size_t(stage)];
+    append_update(step, updates.compile(stage, reduced_by(step), observer));
+  }
 }
 
 // A stage without its update, and what its chunks take.
@@ -114,6 +53,43 @@ ChunkOptions options_of(const PipeSchedule& schedule, int64_t chunk) {
   return options;
 }
 
+// Whether data ranks may add gradients up beside a stage's last backward pass. Without ZeRO each keeps all of the sums,
+// beside those of its own: where nobody asks for that, memory counts.
+bool sums_with_last(const ResolvedRun& run) {
+  const MeshConfig& mesh = run.asked.mesh;
+  bool is_wanted = mesh.reduce_gradients == "last" || (mesh.reduce_gradients == "auto" && mesh.zero == 1);
+  return is_wanted && !run.has_slots() && adds_gradients_once(mesh.zero) && run.mesh.size(kDataAxis) > 1;
+}
+
+// The chunk of whose backward pass a stage is done with all micro-batches; none where it sends another stage what that
+// gives, which would wait for the sums.
+std::optional<int64_t> last_chunk(const PipeSchedule& schedule, int64_t stage) {
+  const PipeAction& last = schedule.actions[size_t(stage)].back();
+  return is_transfer(last.kind) ? std::optional<int64_t>() : last.chunk;
+}
+
+// Parameters that several chunks read.
+std::set<std::string> shared_parameters(const std::vector<BegunChunk>& chunks) {
+  std::set<std::string> known, shared;
+  for (const BegunChunk& chunk : chunks)
+    for (const Argument& a : chunk.graph.arguments())
+      if (a.kind == Argument::Kind::kParameter && !known.insert(a.name).second) shared.insert(a.name);
+  return shared;
+}
+
+void begin_last_programs(const CompiledPipeline& out, const ChunkCompiler& compiler, std::vector<BegunChunk>& begun,
+                         const PassObserver& observer) {
+  if (!sums_with_last(out.resolved)) return;
+  std::set<std::string> shared = shared_parameters(begun);
+  for (int64_t stage = 0; stage < out.schedule.stages; ++stage) {
+    std::optional<int64_t> chunk = last_chunk(out.schedule, stage);
+    if (!chunk) continue;
+    auto c = size_t(*chunk);
+    ChunkPlace place{*chunk, out.schedule.chunks, out.first_block[c], out.first_block[c + 1]};
+    compiler.begin_last(begun[c], place, shared, options_of(out.schedule, *chunk), observer);
+  }
+}
+
 // All chunks up to where it is chosen what is computed again.
 std::vector<BegunChunk> begin_chunks(const CompiledPipeline& out, const ChunkCompiler& compiler,
                                      const PassObserver& observer) {
@@ -121,9 +97,10 @@ std::vector<BegunChunk> begin_chunks(const CompiledPipeline& out, const ChunkCom
   int64_t chunks = out.schedule.chunks;
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {
     auto c = size_t(chunk);
-    Graph graph = compiler.build(chunk, chunks, out.first_block[c], out.first_block[c + 1]);
-    begun.push_back(compiler.begin(std::move(graph), options_of(out.schedule, chunk), observer));
+    ChunkPlace place{chunk, chunks, out.first_block[c], out.first_block[c + 1]};
+    begun.push_back(compiler.begin(compiler.build(place), options_of(out.schedule, chunk), observer));
   }
+  begin_last_programs(out, compiler, begun, observer);
   return begun;
 }
 
@@ -190,9 +167,8 @@ void compile_stages(CompiledPipeline& out, const ChunkCompiler& compiler, std::v
   append_updates(out, compiler, observer);
 }
 
-double seconds_of_chunk(const ChunkCompiler& compiler, int64_t number, int64_t chunks, int64_t first, int64_t last) {
-  Graph graph = compiler.build(number, chunks, first, last);
-  ChunkSeconds seconds = compiler.compile(std::move(graph), number, {.recompute_kinds = 0}, {}).seconds();
+double seconds_of_chunk(const ChunkCompiler& compiler, const ChunkPlace& place) {
+  ChunkSeconds seconds = compiler.compile(compiler.build(place), place.number, {.recompute_kinds = 0}, {}).seconds();
   return seconds.forward + seconds.backward;
 }
 
@@ -204,14 +180,14 @@ std::vector<double> seconds_of_blocks(const ChunkCompiler& compiler, int64_t blo
       seconds.push_back(seconds.back());
       continue;
     }
-    seconds.push_back(seconds_of_chunk(compiler, block, blocks, block, block + 1));
+    seconds.push_back(seconds_of_chunk(compiler, {block, blocks, block, block + 1}));
   }
   return seconds;
 }
 
 BlockSeconds seconds_by(const ChunkCompiler& compiler, int64_t blocks) {
   auto end = [&compiler, blocks](int64_t number) {
-    return seconds_of_chunk(compiler, number, 2, number * blocks, number * blocks);
+    return seconds_of_chunk(compiler, {number, 2, number * blocks, number * blocks});
   };
   return {[&compiler, blocks] { return seconds_of_blocks(compiler, blocks); },
           [end] {
@@ -269,7 +245,7 @@ struct BegunPipeline {
   Graph forward;
   ChunkCompiler compiler;  // of what stands above, which must not move
   std::vector<BegunChunk> chunks;
-  std::vector<StageUpdate> updates;
+  std::vector<StageUpdate> updates, updates_of_reduced;  // those of stages that have BegunChunk::last
 
  private:
   BegunPipeline(std::pair<CompiledPipeline, Graph> begun, const Platform& platform, std::vector<int64_t> first_block)
@@ -282,19 +258,30 @@ struct BegunPipeline {
     auto reads = [&](int64_t stage, const std::string& name) {
       return chunks[size_t(stage)].graph.find_argument(name) != kNoValue;
     };
-    updates = compile_updates(out.resolved, parameters_of_stages(forward, stages, reads), compiler, {});
+    UpdateCompiler compile(out.resolved, compiler, stages, reads);
+    for (int64_t stage = 0; stage < stages; ++stage) {
+      const std::optional<Graph>& last = chunks[size_t(stage)].last;
+      updates.push_back(compile.compile(stage, {}, {}));
+      updates_of_reduced.push_back(last ? compile.compile(stage, reduced_parameters(*last), {}) : StageUpdate());
+    }
   }
 };
 
+// A stage begins its update when it is done, and all wait for each other where its norm is added up.
 double CompiledPipeline::seconds() const {
-  double longest = 0;
-  for (const CompiledStep& stage : stages) {
+  double longest = 0, until_norm = 0, from_norm = 0;
+  for (size_t s = 0; s < stages.size(); ++s) {
+    const CompiledStep& stage = stages[s];
     double beside = 0;
     for (const ProgramRun& run : stage.runs)
       if (run.micro_batch < 0 && !run.transfer) beside += stage.programs[run.program].plan.seconds;
-    longest = std::max(longest, beside);
+    const Plan& update = stage.programs.back().plan;
+    double before = seconds_before(update, kPipeAxis);
+    longest = std::max(longest, beside - update.seconds);
+    until_norm = std::max(until_norm, timeline.ends[s] + before);
+    from_norm = std::max(from_norm, update.seconds - before);
   }
-  return timeline.seconds + longest;
+  return longest + until_norm + from_norm;
 }
 
 CompiledPipeline compile_pipeline(const ResolvedRun& run, const Platform& platform, const PassObserver& observer) {
@@ -326,7 +313,8 @@ CompiledStep PipelineOfKinds::compile(int64_t stage, int64_t kinds) const {
   StageCompiler stage_compiler(out.schedule, out.resolved.slots, stage, begun_->compiler, {}, step);
   stage_compiler.add(stage, begun_->compiler.end(begun_->chunks[size_t(stage)], stage, options, {}));
   stage_compiler.list_runs();
-  append_update(step, begun_->updates[size_t(stage)]);
+  const auto& updates = reduced_by(step).empty() ? begun_->updates : begun_->updates_of_reduced;
+  append_update(step, updates[size_t(stage)]);
   return step;
 }
 
@@ -349,7 +337,7 @@ std::vector<CompiledStep> compile_pipeline_loss(const ResolvedRun& run, const Pl
     };
     for (int64_t chunk = stage; chunk < schedule.chunks; chunk += stages) {
       auto c = size_t(chunk);
-      Graph forward = compiler.build_forward(chunk, schedule.chunks, first_block[c], first_block[c + 1]);
+      Graph forward = compiler.build_forward({chunk, schedule.chunks, first_block[c], first_block[c + 1]});
       CompiledChunk compiled;
       compiled.programs.emplace_back(PipeAction::Kind::kForward, compile(std::move(forward)));
       stage_compiler.add(chunk, std::move(compiled));

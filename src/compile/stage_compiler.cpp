@@ -46,6 +46,11 @@ void StageCompiler::add(int64_t chunk, CompiledChunk compiled) {
     step_.programs.push_back(std::move(program));
     if (slots_.runs() > 1) add_sums({kind, chunk});
   }
+  if (!compiled.last) return;
+  Key last = {compiled.programs.back().first, chunk};
+  find_uses(compiled.last->plan.graph, {last.first, chunk});
+  last_ = {last, step_.programs.size()};
+  step_.programs.push_back(std::move(*compiled.last));
 }
 
 void StageCompiler::list_runs() {
@@ -54,6 +59,11 @@ void StageCompiler::list_runs() {
       step_.runs.push_back({.micro_batch = action.micro_batch, .transfer = transfer_of(action)});
     else
       add_run({action.kind, action.chunk}, action.micro_batch);
+  }
+  if (last_) {
+    TOKAMAK_CHECK(step_.runs.back().program == programs_.at(last_->in_place_of), "'{}' is not what stage {} ends with",
+                  step_.programs[last_->program].name(), stage_);
+    step_.runs.back().program = last_->program;
   }
   for (const auto& [state, use] : uses_) {
     TOKAMAK_CHECK(use.first && use.last, "state '{}' of stage {} is never {}", state, stage_,

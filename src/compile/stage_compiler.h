@@ -34,6 +34,10 @@ class StageCompiler {
 
  private:
   using Key = std::pair<PipeAction::Kind, int64_t>;  // and its chunk
+  struct LastProgram {
+    Key in_place_of;
+    size_t program;
+  };
   struct Use {
     std::optional<PipeAction> first, last;  // what writes it, and what reads it last
   };
@@ -50,6 +54,7 @@ class StageCompiler {
   PassObserver observer_;
   CompiledStep& step_;
   std::map<Key, size_t> programs_;
+  std::optional<LastProgram> last_;          // of all that the stage runs
   std::map<Key, std::vector<size_t>> sums_;  // of programs that give gradients: by level, and behind them the total
   std::map<std::string, Use> uses_;
 };

@@ -164,10 +164,9 @@ constexpr IdleRule kRules[] = {
        return "neither batch nor sequences are divided (mesh.data and mesh.context are 1)";
      }},
     {"mesh.reduce_gradients", Of::kStep,
-     [](const Situation& s) { return !adds_gradients_once(s.mesh().zero) || s.mesh().pipe > 1 || s.mesh().data == 1; },
+     [](const Situation& s) { return !adds_gradients_once(s.mesh().zero) || s.mesh().data == 1; },
      [](const Situation&) -> std::string {
-       return "data ranks, if there are any, add gradients up otherwise (it is for mesh.zero below 2 without a "
-              "pipeline)";
+       return "data ranks, if there are any, add gradients up otherwise (it is for mesh.zero below 2)";
      }},
     {"mesh.interface", Of::kRun, [](const Situation& s) { return s.ranks() == 1; }, is_alone},
     {"mesh.bucket_mib", Of::kStep, [](const Situation& s) { return s.ranks() == 1; }, is_alone},

@@ -47,6 +47,14 @@ class Chooser {
     return marked(ends[std::min(size_t(kinds), ends.size()) - 1]);
   }
 
+  // The graph in which as many candidates are marked as make so many nodes.
+  std::optional<Graph> choose_nodes(int64_t nodes) {
+    size_t count = 0;
+    while (count < candidates_.size() && num_marked(count) < nodes) ++count;
+    if (count == 0) return {};
+    return marked(count);
+  }
+
   // The graph with all candidates marked but those that take a matrix product, attention or a collective (selective),
   // or that are the residual stream between blocks (full).
   std::optional<Graph> choose_named(std::string_view name) {
@@ -167,6 +175,12 @@ class Chooser {
     return chosen;
   }
 
+  int64_t num_marked(size_t count) const {
+    std::vector<bool> chosen = chosen_of(count);
+    for (size_t n = 0; n < chosen.size(); ++n) chosen[n] = chosen[n] || graph_.nodes()[n].recompute;
+    return std::count(chosen.begin(), chosen.end(), true);
+  }
+
   Graph marked(size_t count) const {
     std::vector<bool> chosen = chosen_of(count);
     Rewriter rewriter(graph_);
@@ -204,6 +218,7 @@ bool choose_recompute(Graph& graph, const PassContext& context) {
   const CompileConfig& options = context.options;
   double budget_gib = context.recompute_gib > 0 ? context.recompute_gib : options.memory_budget_gib;
   std::optional<Graph> chosen = options.recompute != kRecompute[0] ? chooser.choose_named(options.recompute)
+                                : context.recompute_nodes >= 0     ? chooser.choose_nodes(context.recompute_nodes)
                                 : context.recompute_kinds >= 0     ? chooser.choose_kinds(context.recompute_kinds)
                                                                    : chooser.choose(budget_gib * 0x1p30);
   if (chosen) graph = std::move(*chosen);

@@ -30,6 +30,8 @@ struct PassContext : Platform {
   bool rows_in_parts = true;  // what the optimizer keeps of a matrix lies as the matrix does, so its rows may be apart
   /// Of values that are computed again, not as many as the budget needs, but all of so many kinds; -1: by the budget.
   int64_t recompute_kinds = -1;
+  /// The same of exactly so many nodes, for a graph whose forward pass is that of another one; -1: by the budget.
+  int64_t recompute_nodes = -1;
   /// GiB that choose_recompute counts to (compile/fill_budget.h); 0: options.memory_budget_gib.
   double recompute_gib = 0;
   /// Of how many micro-batches a stage of a pipeline holds, within these GiB, what their backward passes read.

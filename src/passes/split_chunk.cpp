@@ -127,21 +127,28 @@ class Splitter {
     return !widens && node.op->fusion != Fusion::kView;
   }
 
-  // What program `reader` needs of earlier ones becomes states: they write them, and it reads them.
+  // What program `reader` needs of earlier ones becomes states: they write them, and it reads them. They are numbered
+  // as the values are made, whatever reads them.
   void connect(std::vector<Part>& parts, size_t reader) {
-    ValueIds wanted = ends_of(parts[reader]);
-    std::set<ValueId> seen(wanted.begin(), wanted.end());
+    for (ValueId value : left_values(ends_of(parts[reader]), int(reader)))
+      parts[reader].given[value] = leave(parts[size_t(made_in_[size_t(graph_.producer(value))])], value);
+  }
+
+  // Values that are kept for the program `reader`, of those that `ends` are made of.
+  std::set<ValueId> left_values(ValueIds wanted, int reader) const {
+    std::set<ValueId> seen(wanted.begin(), wanted.end()), left;
     while (!wanted.empty()) {
       ValueId value = wanted.back();
       wanted.pop_back();
       int maker = graph_.producer(value);
-      if (is_left(value, int(reader))) {
-        parts[reader].given[value] = leave(parts[size_t(made_in_[size_t(maker)])], value);
+      if (is_left(value, reader)) {
+        left.insert(value);
       } else if (maker >= 0) {
         for (ValueId input : graph_.nodes()[size_t(maker)].inputs)
           if (seen.insert(input).second) wanted.push_back(input);
       }
     }
+    return left;
   }
 
   const StandIn& leave(Part& maker, ValueId value) {

@@ -57,8 +57,9 @@ class Simulator {
     return sent(at(backward_, a, a.chunk + 1), a.chunk + 1);
   }
 
-  double seconds(const PipeAction& a) const {
+  double seconds(const PipeAction& a, bool is_last) const {
     const ChunkSeconds& chunk = chunks_[size_t(a.chunk)];
+    if (is_last && chunk.last) return *chunk.last;
     switch (a.kind) {
       case Kind::kForward: return chunk.forward;
       case Kind::kBackward: return chunk.backward;
@@ -77,7 +78,8 @@ class Simulator {
     ++next_[stage];
     if (is_transfer(action.kind)) return true;
     double start = std::max(*when, spans.empty() ? 0 : spans.back().end);
-    spans.push_back({int64_t(stage), start, start + seconds(action), action});
+    bool is_last = next_[stage] == schedule_.actions[stage].size();
+    spans.push_back({int64_t(stage), start, start + seconds(action, is_last), action});
     if (action.kind == Kind::kForward) at(forward_, action, action.chunk) = spans.back().end;
     if (action.kind == Kind::kBackward || action.kind == Kind::kBackwardInput)
       at(backward_, action, action.chunk) = spans.back().end;
@@ -96,6 +98,7 @@ class Simulator {
         if (is_last_of_micro_batch(span.action.kind)) --now;
       }
       timeline.in_flight.push_back(most);
+      timeline.ends.push_back(own.empty() ? 0 : own.back().end);
       timeline.spans.insert(timeline.spans.end(), own.begin(), own.end());
     }
     timeline.bubble = 1 - busy / (double(schedule_.stages) * timeline.seconds);

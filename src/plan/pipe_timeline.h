@@ -4,11 +4,15 @@
 
 #include "plan/pipe_schedule.h"
 
+#include <optional>
+
 namespace tokamak {
 
-/// Seconds of the programs of one chunk. `backward` is that of both parts in one program.
+/// Seconds of the programs of one chunk. `backward` is that of both parts in one program; `last` that of the last one
+/// of its stage, where it takes other than all before.
 struct ChunkSeconds {
   double forward = 1, backward = 2, backward_input = 1, backward_weight = 1;
+  std::optional<double> last = {};
 };
 
 /// One bar of a picture.
@@ -20,7 +24,8 @@ struct PipeSpan {
 
 struct PipeTimeline {
   std::vector<PipeSpan> spans;  // by stage, each in order of time
-  double seconds = 0;           // to the end of the last stage
+  std::vector<double> ends;     // by stage
+  double seconds = 0;           // to the end of the last of them
   double bubble = 0;            // share of stages x seconds in which a stage waits
 
   /// The most micro-batches, each of a chunk of its own, that a stage holds activations of.

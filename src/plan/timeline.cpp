@@ -27,6 +27,16 @@ std::vector<Span> simulate(const Plan& plan) { return run(plan, true); }
 
 double seconds_without_collectives(const Plan& plan) { return end_of_timeline(run(plan, false)); }
 
+double seconds_before(const Plan& plan, std::string_view axis) {
+  std::vector<Span> timeline = simulate(plan);
+  double before = end_of_timeline(timeline);
+  for (size_t i = 0; i < timeline.size(); ++i) {
+    const Node& node = plan.graph.nodes()[size_t(plan.launches[i].node)];
+    if (node.op->together && node.attrs.get_string("axis") == axis) before = std::min(before, timeline[i].begin);
+  }
+  return before;
+}
+
 double end_of_timeline(const std::vector<Span>& timeline) {
   double end = 0;
   for (const Span& span : timeline) end = std::max(end, span.end);

@@ -4,6 +4,8 @@
 #include "cost/stream_clock.h"
 #include "plan/plan.h"
 
+#include <string_view>
+
 namespace tokamak {
 
 /// By launch, by the clock of its streams. With one stream each begins where the last one ended.
@@ -11,6 +13,9 @@ std::vector<Span> simulate(const Plan& plan);
 
 /// Seconds that the plan would take if its collectives took none.
 double seconds_without_collectives(const Plan& plan);
+
+/// Seconds until the first collective over that axis begins; where there is none, of all of the plan.
+double seconds_before(const Plan& plan, std::string_view axis);
 
 /// Seconds from the beginning of a run to the end of its last launch.
 double end_of_timeline(const std::vector<Span>& timeline);

@@ -2,6 +2,7 @@
 
 #include "config/optimizer_config.h"
 #include "graph/builder.h"
+#include "ops/pointwise.h"
 #include "tests/autodiff/run_graph.h"
 #include "tests/support/random_tensors.h"
 
@@ -123,6 +124,44 @@ TEST(Adamw, ANormLeavesOutWhatAnotherStageCounts) {
   };
   EXPECT_DOUBLE_EQ(norm_without({}), 13);
   EXPECT_DOUBLE_EQ(norm_without({"w"}), 5);
+}
+
+// Of the last micro-batch one gradient is left as that of the step, as a pipeline's stage does; the others are added up
+// as before it.
+TEST(Adamw, EqualsItselfFromReducedGradients) {
+  const ValueType type{DType::kF32, {3}};
+  auto micro_batch = [&](bool is_last) {
+    Graph graph("micro_batch");
+    GraphBuilder g(graph);
+    Gradients added, left;
+    for (const std::string name : {"u", "w"}) {
+      Gradients& own = is_last && name == "w" ? left : added;
+      own.parameters.push_back(g.parameter(name, type));
+      ValueId input = g.input("in." + name, type);
+      own.grads.push_back(mul(g, input, input));
+    }
+    append_accumulation(g, added);
+    return is_last ? with_sums_reduced(graph, left) : graph;
+  };
+  Graph first = micro_batch(false), last = micro_batch(true);
+  verify(last);
+  EXPECT_EQ(reduced_parameters(last), std::set<std::string>{"w"});
+  Values expected, got;
+  for (const std::string name : {"u", "w"}) expected[name] = random_tensor(type, name[0]);
+  got = expected;
+  for (int step = 0; step < 3; ++step) {
+    for (bool is_last : {false, true}) {
+      for (const std::string name : {"u", "w"})
+        expected["in." + name] = got["in." + name] = random_tensor(type, uint64_t(10 * step + is_last) + name[0]);
+      run_graph(first, expected);
+      run_graph(is_last ? last : first, got);
+    }
+    expected["lr"] = got["lr"] = HostTensor({DType::kF32, {}}, {0.1});
+    Graph update = accumulated_update_graph(first, config(0.7), 2, {}, {.reduced = {"w"}});
+    verify(update);
+    EXPECT_EQ(run_graph(update, got)[0][0], run_graph(accumulated_update_graph(first, config(0.7), 2), expected)[0][0]);
+  }
+  for (const auto& [name, tensor] : expected) EXPECT_EQ(got.at(name).data, tensor.data) << name;
 }
 
 TEST(Adamw, IsTheUpdatePhase) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
 #include "compile/step_compiler.h"
 #include "config/config.h"
 #include "graph/text.h"
@@ -354,6 +356,74 @@ std::string text_of(const CompiledStep& step) {
   std::string text = print_runs(step) + "\n";
   for (const CompiledGraph& program : step.programs) text += print(program.plan.graph);
   return text;
+}
+
+RunConfig with_data_ranks(const char* schedule) {
+  RunConfig config = tiny(6, 4);
+  config.mesh = {.pipe = 3, .data = 2, .zero = 1};
+  config.mesh.slots = 1;
+  config.mesh.schedule = schedule;
+  config.mesh.reduce_gradients = "last";
+  return config;
+}
+
+std::vector<std::string> last_runs(const RunConfig& config) {
+  std::vector<std::string> names;
+  for (const CompiledStep& stage : compile_pipeline(config, target()).stages)
+    for (const ProgramRun& run : stage.runs)
+      if (!run.transfer && stage.programs[run.program].name().starts_with("last_"))
+        names.push_back(stage.programs[run.program].name() + fmt::format(" {}", run.micro_batch));
+  return names;
+}
+
+// What a stage sends on must not wait for sums over data ranks: the first stage alone sends nothing at the end, and
+// what gives gradients of weights apart from those of inputs.
+TEST(PipeCompiler, AddsGradientsUpBesideWhatAStageEndsWith) {
+  EXPECT_EQ(last_runs(with_data_ranks("1f1b")), (std::vector<std::string>{"last_backward 3"}));
+  EXPECT_EQ(last_runs(with_data_ranks("zero_bubble")),
+            (std::vector<std::string>{"last_backward 3", "last_backward_weight 3", "last_backward_weight 3"}));
+  RunConfig other = with_data_ranks("1f1b");
+  other.mesh.reduce_gradients = "update";
+  EXPECT_EQ(last_runs(other), std::vector<std::string>());
+  other = with_data_ranks("1f1b");
+  other.mesh.data = 1;
+  EXPECT_EQ(last_runs(other), std::vector<std::string>());
+  other = with_data_ranks("1f1b");
+  other.mesh.zero = 2;
+  EXPECT_EQ(last_runs(other), std::vector<std::string>()) << "sums of gradients are cut, not added once";
+}
+
+// The program of the last micro-batch reads what the forward pass of the others left, also where some of it is
+// computed again.
+TEST(PipeCompiler, AddsGradientsUpWhateverIsComputedAgain) {
+  for (const char* recompute : {"selective", "full"})
+    for (const char* schedule : {"1f1b", "zero_bubble"}) {
+      RunConfig config = with_data_ranks(schedule);
+      config.compile.recompute = recompute;
+      EXPECT_FALSE(last_runs(config).empty()) << recompute << schedule;
+    }
+  RunConfig config = with_data_ranks("1f1b");
+  config.compile.memory_budget_gib =
+      0.9 / double(int64_t(1) << 30) * double(compile_pipeline(config, target()).stages[0].intermediate_bytes());
+  EXPECT_EQ(last_runs(config).size(), 1u);
+}
+
+// What the update finds added up is not added up again, but for what two stages have: that is added up last.
+TEST(PipeCompiler, UpdatesFromReducedGradients) {
+  RunConfig config = with_data_ranks("1f1b");
+  config.mesh.bucket_mib = 0;
+  CompiledPipeline pipeline = compile_pipeline(config, target());
+  auto scattered = [](const CompiledGraph& program) {
+    const Graph& graph = program.plan.graph;
+    return std::count_if(graph.nodes().begin(), graph.nodes().end(),
+                         [](const Node& node) { return node.op == &op::reduce_scatter; });
+  };
+  const CompiledStep& first = pipeline.stages[0];
+  const Graph& update = first.programs.back().plan.graph;
+  EXPECT_NE(update.find_argument("reduced.h.0.ln_1.weight"), kNoValue);
+  EXPECT_EQ(update.find_argument("reduced.wte.weight"), kNoValue);
+  EXPECT_EQ(scattered(first.programs.back()), 1) << "the tied table";
+  EXPECT_GT(scattered(pipeline.stages[1].programs.back()), 1);
 }
 
 // With nothing computed again, and the blocks in the same chunks.

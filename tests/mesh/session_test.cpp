@@ -146,25 +146,52 @@ const Case kCases[] = {
      .dropout = 0.1,
      .documents = true,
      .sums_with_last = true},
+    {.data = 2, .micro_batches = 4, .pipe = 2, .schedule = "1f1b", .sums_with_last = true},
+    {.data = 3, .zero = 1, .micro_batches = 4, .pipe = 2, .schedule = "zero_bubble", .sums_with_last = true},
+    {.data = 2,
+     .tensor = 2,
+     .zero = 1,
+     .micro_batches = 2,
+     .dropout = 0.1,
+     .pipe = 2,
+     .schedule = "interleaved",
+     .interleave = 2,
+     .sums_with_last = true},
 };
 
 // Sums of micro-batches are added over ranks in one order, in whichever program that is.
+void expect_same_bits_beside_the_last(RunConfig config) {
+  config.train.total_batch = 4 * config.train.batch * config.model.context;
+  config.mesh.slots = 1;
+  Mesh mesh = step_mesh(config.mesh);
+  std::vector<Outcome> outcomes(2);
+  for (bool with_last : {false, true}) {
+    config.mesh.reduce_gradients = with_last ? "last" : "update";
+    run_ranks(int(mesh.num_ranks()), [&](Communicator& world) {
+      MeshRanks ranks(mesh, world);
+      Outcome got = train_steps(config, &ranks);
+      if (ranks.rank() == 0) outcomes[size_t(with_last)] = got;
+    });
+  }
+  EXPECT_EQ(outcomes[0].losses, outcomes[1].losses);
+  EXPECT_EQ(outcomes[0].tensors, outcomes[1].tensors);
+}
+
 TEST(MeshOfThreads, ReducesGradientsBesideTheLastMicroBatchToTheSameBits) {
   RunConfig config = tiny();
-  config.train.total_batch = 4 * config.train.batch * config.model.context;
   for (int64_t zero : {0, 1}) {
-    config.mesh = {.data = 2, .zero = zero, .slots = 1};
-    std::vector<Outcome> outcomes(2);
-    for (bool with_last : {false, true}) {
-      config.mesh.reduce_gradients = with_last ? "last" : "update";
-      run_ranks(2, [&](Communicator& world) {
-        MeshRanks ranks(step_mesh(config.mesh), world);
-        Outcome got = train_steps(config, &ranks);
-        if (ranks.rank() == 0) outcomes[size_t(with_last)] = got;
-      });
-    }
-    EXPECT_EQ(outcomes[0].losses, outcomes[1].losses);
-    EXPECT_EQ(outcomes[0].tensors, outcomes[1].tensors);
+    config.mesh = {.data = 2, .zero = zero};
+    expect_same_bits_beside_the_last(config);
+  }
+}
+
+TEST(MeshOfThreads, ReducesGradientsBesideAStagesLastBackwardPassToTheSameBits) {
+  RunConfig config = tiny();
+  config.model.layers = 4;
+  for (const char* schedule : {"1f1b", "interleaved", "zero_bubble"}) {
+    config.mesh = {.pipe = 2, .data = 2, .zero = 1, .schedule = schedule};
+    config.mesh.interleave = config.mesh.schedule == "interleaved" ? 2 : 1;
+    expect_same_bits_beside_the_last(config);
   }
 }
 

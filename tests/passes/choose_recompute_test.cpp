@@ -61,6 +61,21 @@ TEST(ChooseRecompute, CountsToWhatItIsTold) {
   EXPECT_FALSE(choose_recompute(other, context));
 }
 
+// What a budget chose, for a graph with the same forward pass.
+TEST(ChooseRecompute, TakesSoManyNodes) {
+  for (double missing : {0.5, 1.5, 2.5}) {
+    Graph expected = parse(kText), got = expected;
+    choose_recompute(expected, with_budget(double(peak_live_bytes(expected)) - missing * kTensor));
+    PassContext context = with_budget(1);
+    context.recompute_nodes = count_chosen(expected, "gelu") + count_chosen(expected, "matmul");
+    EXPECT_GT(context.recompute_nodes, 0);
+    EXPECT_TRUE(choose_recompute(got, context));
+    EXPECT_EQ(print(got), print(expected)) << missing;
+    context.recompute_nodes = 0;
+    EXPECT_FALSE(choose_recompute(got = parse(kText), context));
+  }
+}
+
 TEST(ChooseRecompute, TakesTheCheapOnesFirst) {
   Graph graph = parse(kText);
   double peak = double(peak_live_bytes(graph));

@@ -57,6 +57,16 @@ TEST(PipeTimeline, GivesTheSpansOfEachStage) {
   EXPECT_DOUBLE_EQ(timeline.bubble, 1 - 20.0 / 36);
 }
 
+// Nothing waits for the last action of a stage but its own end.
+TEST(PipeTimeline, TheLastActionOfAStageMayTakeOtherThanTheOthers) {
+  PipeSchedule schedule = make_pipe_actions("1f1b", 2, 1, 2);
+  std::vector<ChunkSeconds> chunks(2);
+  EXPECT_EQ(simulate_pipe(schedule, chunks, 0).ends, (std::vector<double>{9, 7}));
+  chunks[0].last = 5;
+  EXPECT_EQ(simulate_pipe(schedule, chunks, 0).ends, (std::vector<double>{12, 7}));
+  EXPECT_DOUBLE_EQ(simulate_pipe(schedule, chunks, 0).seconds, 12);
+}
+
 TEST(PipeTimeline, ATransferWithinAStageTakesNoTime) {
   EXPECT_DOUBLE_EQ(simulate("interleaved", 1, 3, 2, {}, 100).seconds, 3 * 2 * 3);
   EXPECT_GT(simulate("interleaved", 2, 3, 2, {}, 100).seconds, 100 * 10) << "5 forward and 5 back";
