@@ -47,16 +47,43 @@ double measure_bandwidth(int64_t array_bytes, double seconds) {
   return 3.0 * double(n) * sizeof(float) / best;
 }
 
-// Of the three products of GPT-2's widest layer together, with 4096 tokens: forward, and the gradients of its input and
-// of its weight, which are up to a third slower. Of slow ones the first is enough, as six of them would take seconds.
+// A product on memory of its own.
+class MeasuredProduct {
+ public:
+  // Throws UserError where the CPU has no kernel of the type.
+  MeasuredProduct(const MatmulShape& s, bool bf16)
+      : matmul_(s, options(bf16)), a_(size_t(s.m * s.k)), b_(size_t(s.k * s.n)), c_(size_t(s.m * s.n)),
+        workspace_(matmul_.workspace_bytes() / 4 + 16), flops_(2.0 * double(s.m) * double(s.n) * double(s.k)) {}
+
+  void run() { matmul_.run(a_.data(), b_.data(), c_.data(), workspace_.data()); }
+  double flops() const { return flops_; }
+
+ private:
+  static MatmulOptions options(bool bf16) {
+    DType dtype = bf16 ? DType::kBF16 : DType::kF32;
+    return {.a = dtype, .b = dtype, .output = dtype};
+  }
+
+  Matmul matmul_;
+  // Zeros as f32 or bf16 alike; matrix units take the same time for every finite number.
+  std::vector<float> a_, b_, c_, workspace_;
+  double flops_;
+};
+
+// Of the three products of GPT-2's widest layer, one after the other as in a step, with 4096 tokens: forward, and the
+// gradients of its input and of its weight. Of slow ones the first is enough: they would take seconds.
 double measure_bf16_layer(double seconds) {
   constexpr int64_t kTokens = 4096, kInputs = 768, kOutputs = 3072;
   constexpr double kSlow = 300e9;
-  double forward = measure_matmul(kTokens, kOutputs, kInputs, false, false, true, seconds / 3);
+  double forward = measure_matmul(kTokens, kOutputs, kInputs, false, false, true, 0);
   if (forward < kSlow) return forward;
-  double input = measure_matmul(kTokens, kInputs, kOutputs, false, true, true, seconds / 3);
-  double weight = measure_matmul(kInputs, kOutputs, kTokens, true, false, true, seconds / 3);
-  return 3 / (1 / forward + 1 / input + 1 / weight);
+  MeasuredProduct output({.m = kTokens, .n = kOutputs, .k = kInputs}, true);
+  MeasuredProduct input({.m = kTokens, .n = kInputs, .k = kOutputs, .trans_b = true}, true);
+  MeasuredProduct weight({.m = kInputs, .n = kOutputs, .k = kTokens, .trans_a = true}, true);
+  double best = best_seconds(seconds, [&] {
+    for (MeasuredProduct* product : {&output, &input, &weight}) product->run();
+  });
+  return 3 * output.flops() / best;
 }
 
 }  // namespace
@@ -68,19 +95,12 @@ int64_t triad_array_bytes(int64_t cache_bytes, int64_t free_bytes) {
 }
 
 double measure_matmul(int64_t m, int64_t n, int64_t k, bool trans_a, bool trans_b, bool bf16, double seconds) {
-  DType dtype = bf16 ? DType::kBF16 : DType::kF32;
-  std::unique_ptr<Matmul> matmul;
   try {
-    matmul = std::make_unique<Matmul>(MatmulShape{.m = m, .n = n, .k = k, .trans_a = trans_a, .trans_b = trans_b},
-                                      MatmulOptions{.a = dtype, .b = dtype, .output = dtype});
+    MeasuredProduct product({.m = m, .n = n, .k = k, .trans_a = trans_a, .trans_b = trans_b}, bf16);
+    return product.flops() / best_seconds(seconds, [&] { product.run(); });
   } catch (const UserError&) {  // no kernel of this type for this CPU: that is the answer
     return 0;
   }
-  // Zeros as f32 or bf16 alike; matrix units take the same time for every finite number.
-  std::vector<float> a(size_t(m * k)), b(size_t(k * n)), c(size_t(m * n)),
-      workspace(matmul->workspace_bytes() / 4 + 16);
-  double best = best_seconds(seconds, [&] { matmul->run(a.data(), b.data(), c.data(), workspace.data()); });
-  return 2.0 * double(m) * double(n) * double(k) / best;
 }
 
 double measure_bf16_attention(double seconds) {

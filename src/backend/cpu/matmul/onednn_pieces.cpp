@@ -52,7 +52,7 @@ int64_t even(int64_t size, int64_t longest) { return round_up(ceil_div(size, cei
 
 // oneDNN 2.6 copies a B that lies as (k, n) into panels and slows down when they outgrow the cache: 149 -> 209 GFLOP/s
 // a core at (4096, 768, 3072), 120 -> 210 at (4096, 768, 50304).
-PieceSizes sizes_of_f32(const MatmulShape& s, const MatmulOptions& o) {
+PieceSizes sizes_for_all_threads(const MatmulShape& s, const MatmulOptions& o) {
   constexpr int64_t kColumns = 768, kDepth = 1536, kFewRows = 256;
   // A sum over pieces of k would be rounded at each piece if C were bf16.
   bool split = s.batch == 1 && !s.trans_b && s.m >= kFewRows && o.a == DType::kF32 && o.b == DType::kF32 &&
@@ -60,20 +60,6 @@ PieceSizes sizes_of_f32(const MatmulShape& s, const MatmulOptions& o) {
   if (!split) return {s.m, s.n, s.k};
   // With A transposed pieces of k gained nothing, and each costs a pass over C.
   return {s.m, even(s.n, kColumns), s.trans_a ? s.k : even(s.k, kDepth)};
-}
-
-// oneDNN 2.6's products of bf16 on AMX go over more of A or B than a cache holds: on two busy cores 820 -> 1020 GFLOP/s
-// at (768, 3072, 4096) and (3072, 768, 4096) with A transposed, 470 -> 1000 at (4096, 768, 50304). No piece divides a
-// sum.
-PieceSizes sizes_on_amx(const MatmulShape& s) {
-  constexpr int64_t kRows = 1536, kColumns = 768, kFewRows = 256, kDeep = 8192;
-  bool split = s.batch == 1 && s.m >= kFewRows && (s.m / kRows + 1) * (s.n / kColumns + 1) < kMostPieces;
-  if (split && s.trans_a) return {even(s.m, kRows), even(s.n, kColumns), s.k};
-  return {s.m, split && s.k >= kDeep ? even(s.n, kColumns / 2) : s.n, s.k};
-}
-
-bool is_of_amx(const dnnl::matmul::primitive_desc& desc) {
-  return std::string_view(desc.impl_info_str()).find("amx") != std::string_view::npos;
 }
 
 // They follow from the shape alone, never from the number of threads. oneDNN 2.6 reads an A that lies as (k, m) fast in
@@ -89,11 +75,6 @@ bool divides_sums(const dnnl::matmul::primitive_desc& desc) {
   return std::string_view(desc.impl_info_str()).starts_with("gemm");
 }
 
-PieceSizes sizes_of(const MatmulShape& s, const MatmulOptions& o, const dnnl::matmul::primitive_desc& whole) {
-  if (divides_sums(whole)) return sizes_for_one_thread(s);
-  return is_of_amx(whole) ? sizes_on_amx(s) : sizes_of_f32(s, o);
-}
-
 }  // namespace
 
 dnnl::engine dnnl_cpu_engine() { return {dnnl::engine::kind::cpu, 0}; }
@@ -106,11 +87,9 @@ dnnl::matmul::primitive_desc describe_matmul(const MatmulShape& s, const MatmulO
   return {dnnl::matmul::desc(a, b, c), attributes(adds_to_c), engine};
 }
 
-MatmulPieces::MatmulPieces(const MatmulShape& s, const MatmulOptions& o) {
-  dnnl::matmul::primitive_desc whole = describe_matmul(s, o, false, engine);
-  one_thread_each = divides_sums(whole);
-  matrices = one_thread_each ? s.batch : 1;
-  PieceSizes size = sizes_of(s, o, whole);
+MatmulPieces::MatmulPieces(const MatmulShape& s, const MatmulOptions& o)
+    : one_thread_each(divides_sums(describe_matmul(s, o, false, engine))), matrices(one_thread_each ? s.batch : 1) {
+  PieceSizes size = one_thread_each ? sizes_for_one_thread(s) : sizes_for_all_threads(s, o);
   std::map<std::array<int64_t, 4>, size_t> known;
   for (int64_t m = 0; m < s.m; m += size.m)
     for (int64_t n = 0; n < s.n; n += size.n)
