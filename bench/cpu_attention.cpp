@@ -32,12 +32,15 @@ void print_row(const char* type, const cpu::AttentionShape& s, float dropout, do
   for (size_t i = 0; i < n; ++i) dout[i] = cpu::from_float<T>(float(i * 7907 % 1000) / 500 - 1);
   std::vector<float> lse(size_t(s.batch * s.heads * s.time));
   int threads = num_threads();
-  std::vector<char> workspace(std::max(
-      {cpu::attention_workspace_bytes(s, threads), cpu::attention_grad_workspace_bytes(s, threads),
-       cpu::tiled_attention_workspace_bytes(s, threads), cpu::tiled_attention_grad_workspace_bytes(s, threads)}));
-  double forward = cpu::best_seconds(0.4, [&] { run_forward(qkv.data(), out.data(), lse.data(), workspace.data()); });
+  size_t bytes = std::max({cpu::attention_workspace_bytes(s, threads), cpu::attention_grad_workspace_bytes(s, threads),
+                           cpu::tiled_attention_workspace_bytes(s, threads),
+                           cpu::tiled_attention_grad_workspace_bytes(s, threads)});
+  std::vector<char> memory(bytes + 64);
+  void* workspace =
+      reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(memory.data()) + 63) / 64 * 64);  // as a plan's
+  double forward = cpu::best_seconds(0.4, [&] { run_forward(qkv.data(), out.data(), lse.data(), workspace); });
   double backward = cpu::best_seconds(
-      0.4, [&] { run_backward(qkv.data(), out.data(), lse.data(), dout.data(), dqkv.data(), workspace.data()); });
+      0.4, [&] { run_backward(qkv.data(), out.data(), lse.data(), dout.data(), dqkv.data(), workspace); });
   double flops = 4.0 * double(s.batch * s.heads * s.time * s.time * s.head_dim) / 2;
   fmt::print("{:<19}{:>5}{:>5}{:>9.1f}{:>10.1f} ms{:>8.0f}{:>6.0f}%{:>10.1f} ms{:>8.0f}{:>6.0f}%\n", type, s.head_dim,
              s.heads, dropout, forward * 1e3, flops / forward / 1e9, 100 * flops / forward / sgemm, backward * 1e3,
