@@ -4,6 +4,7 @@
 #include "backend/cpu/attention_blocks.h"
 #include "backend/cpu/tiled_attention.h"
 
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -115,15 +116,28 @@ struct BlockSight {
 };
 
 /// Dropout's factors of a group's queries, the first at `position` of the sequence, and keys [key, key + count), a
-/// multiple of 32: (2, count, 16), as scores lie. `key` is a multiple of 32.
+/// multiple of 32: (2, count, 16), as scores lie. `key` is a multiple of 32. Where `position` is one of 16, a draw's
+/// eight numbers are all among them.
 inline void group_dropout_factors(const AttentionDropout& dropout, int64_t positions, int64_t head, int64_t position,
                                   int64_t key, int64_t count, float* factors) {
-  float row[kKeys];
-  for (int64_t r = 0; r < kGroup; ++r)
-    for (int64_t first = 0; first < count; first += kKeys) {
-      dropout_factors(dropout, positions, head, position + r, key + first, row);
-      float* to = factors + (r / kTileSide * count + first) * kTileSide + r % kTileSide;
-      for (int64_t j = 0; j < std::min(kKeys, count - first); ++j) to[j * kTileSide] = row[j];
+  MatrixRandom random(dropout.key, dropout.random_stream, positions);
+  uint32_t threshold = dropout_threshold(dropout.p);
+  auto kept = float(dropout_factor(dropout.p));
+  int64_t matrix = dropout.place(head);
+  auto place = [&](int64_t r, int64_t j) { return factors + (r / kTileSide * count + j) * kTileSide + r % kTileSide; };
+  if (position % kTileSide != 0) {
+    for (int64_t r = 0; r < kGroup; ++r)
+      for (int64_t j = 0; j < count; ++j) *place(r, j) = random(matrix, position + r, key + j) < threshold ? 0 : kept;
+    return;
+  }
+  for (int64_t first = 0; first < kGroup; first += kTileSide)
+    for (int64_t j = 0; j < count; j += j % 8 == 6 ? 10 : 2) {  // 0, 2, 4, 6, 16, ...
+      std::array<uint32_t, 8> numbers[8];
+      for (int64_t r = 0; r < 8; ++r) numbers[r] = random.draw(matrix, position + first + r, key + j);
+      for (int64_t n = 0; n < 8; ++n) {  // of the same row or that 8 below, of the next key, of the key 8 behind
+        float* to = place(first + n % 4 / 2 * 8, j + n / 4 + n % 2 * 8);
+        for (int64_t r = 0; r < 8; ++r) to[r] = numbers[r][size_t(n)] < threshold ? 0 : kept;
+      }
     }
 }
 

@@ -166,10 +166,11 @@ TEST_F(TiledAttention, BitsDoNotDependOnTheThreads) {
 TEST_F(TiledAttention, RanksHaveTheirRowsOfTheWhole) {
   AttentionShape whole{2, 240, 2, 32, true, 0.2f}, part = whole;
   part.ranks = 2, part.time = 120;
+  AttentionDropout dropout{0.1f, 9, 9};  // by places in the whole sequence; a rank's blocks do not begin at one of 16
   int64_t C = whole.width();
   for (const TileUnits* units : all_units()) {
-    Passes all(*units, whole);
-    Reference reference{whole, {}};
+    Passes all(*units, whole, dropout);
+    Reference reference{whole, dropout};
     Doubles x = doubles(all.qkv), dout = doubles(all.dout), stored = doubles(all.out), lse = doubles(all.lse);
     Doubles expected = reference.backward(x, stored, lse, dout);
     Bounds bounds(reference, x, stored, lse, dout);
@@ -194,8 +195,9 @@ TEST_F(TiledAttention, RanksHaveTheirRowsOfTheWhole) {
       std::vector<float> lse_part(size_t(2 * 2 * 120));
       std::vector<char> workspace(std::max(tiled_attention_workspace_bytes(part, num_threads()),
                                            tiled_attention_grad_workspace_bytes(part, num_threads())));
-      tiled_attention(*units, part, {}, nullptr, qkv.data(), out.data(), lse_part.data(), workspace.data(), kv.data());
-      tiled_attention_grad(*units, part, {}, nullptr, qkv.data(), out.data(), lse_part.data(), dout_part.data(),
+      tiled_attention(*units, part, dropout, nullptr, qkv.data(), out.data(), lse_part.data(), workspace.data(),
+                      kv.data());
+      tiled_attention_grad(*units, part, dropout, nullptr, qkv.data(), out.data(), lse_part.data(), dout_part.data(),
                            dq.data(), workspace.data(), kv.data(), dkv_part.data());
       for (size_t i = 0; i < dkv.size(); ++i) dkv[i] += to_float(dkv_part[i]);
       for (int64_t b = 0; b < 2; ++b)
