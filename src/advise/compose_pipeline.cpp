@@ -20,6 +20,8 @@ Depths depths_of(const MeshConfig& mesh) {
   return mesh.context > 1 || (mesh.tensor > 1 && !mesh.sequence) ? Depths{4, 6} : Depths{};
 }
 
+constexpr const char* kSums = "reduce_gradients";
+
 class PipeComposer {
  public:
   explicit PipeComposer(const Composition& c)
@@ -94,6 +96,8 @@ class PipeComposer {
     double in_flight = 0, arena = 0, beside = 0;  // bytes; `beside` is scratch memory and inputs
     TimeByKind passes, weights;                   // of a micro-batch; what is made of parameters for all of them
     ProgramCost update;
+    double sums = 0;     // seconds of gradients that are added up before it
+    bool waits = false;  // for another stage's gradients of what both have
 
     double needed() const { return in_flight + arena; }
     double fixed() const { return kept.total() + beside; }
@@ -113,7 +117,7 @@ class PipeComposer {
     for (int64_t chunk = stage; chunk < num_chunks_; chunk += mesh_.pipe) {
       const StageCost& cost = at(place(chunk), blocks(chunk), some);
       for (const auto& [name, program] : cost.programs) {
-        if (name == "update") continue;
+        if (name == "update" || name == kSums) continue;
         if (is_last(name) && chunk != stage) continue;
         add_program(program);
         if (!is_last(name)) (name == "weights" ? sum.weights : sum.passes) += program.time;
@@ -128,7 +132,8 @@ class PipeComposer {
   void add_update(Stage& sum, int64_t stage, const Recomputed& some) const {
     const StageCost& whole = at(place_of_stage(stage), blocks_of_stage(stage), some);
     const StageCost& first = at(place(stage), blocks(stage), some);
-    sum.kept = whole.kept, sum.update = whole.programs.at("update");
+    sum.kept = whole.kept, sum.update = whole.programs.at("update"), sum.waits = whole.exchanges_gradients;
+    if (auto sums = whole.programs.find(kSums); sums != whole.programs.end()) sum.sums = sums->second.time.total();
     bool adds_up = std::any_of(first.programs.begin(), first.programs.end(),
                                [](const auto& program) { return is_last(program.first); });
     if (!adds_up || mesh_.interleave == 1) return;
@@ -233,13 +238,16 @@ class PipeComposer {
     TimeByKind busiest, weights, update;
     double until_norm = 0, from_norm = 0, end = 0;
     int64_t latest = 0;
+    double ends_done = std::max(ends.front(), ends.back());  // what both have is read by the first and the last stage
     for (int64_t stage = 0; stage < mesh_.pipe; ++stage) {
       Stage own = stage_of(stage, recomputed_[size_t(stage)]);
+      double done = ends[size_t(stage)] + own.sums;
+      if (own.waits) done = std::max(done, ends_done);
       if (own.passes.total() > busiest.total()) busiest = own.passes;
       if (own.weights.total() > weights.total()) weights = own.weights;
       from_norm = std::max(from_norm, own.update.time.total() - own.update.alone);
-      if (ends[size_t(stage)] + own.update.alone <= until_norm) continue;
-      latest = stage, end = ends[size_t(stage)], update = own.update.time;
+      if (done + own.update.alone <= until_norm) continue;
+      latest = stage, end = done, update = own.update.time;
       until_norm = end + own.update.alone;
     }
     TimeByKind time = weights;

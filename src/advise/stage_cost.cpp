@@ -130,6 +130,8 @@ StageCost stage_cost(const CompiledStep& step, const Platform& platform) {
                                        double(plan.input_bytes), seconds_before(plan, kPipeAxis)};
   }
   add_states(cost, step);
+  cost.exchanges_gradients =
+      std::ranges::any_of(step.runs, [](const ProgramRun& run) { return run.transfer && run.micro_batch < 0; });
   return cost;
 }
 
@@ -147,6 +149,7 @@ StageCost mix(const StageCost& less, const StageCost& more, double share) {
   for (const auto& [life, bytes] : less.of_micro_batch) mixed.of_micro_batch[life] += (1 - share) * bytes;
   for (const auto& [life, bytes] : more.of_micro_batch) mixed.of_micro_batch[life] += share * bytes;
   mixed.residual = less.residual;
+  mixed.exchanges_gradients = less.exchanges_gradients;
   return mixed;
 }
 

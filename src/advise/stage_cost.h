@@ -27,6 +27,7 @@ struct StageCost {
   std::map<std::string, ProgramCost> programs;  // by name; of a pipeline's chunk without its number
   MemoryByKind kept;                            // parameters and states that all micro-batches share
   std::map<StateLife, double> of_micro_batch;   // bytes of a micro-batch, in a pipeline
+  bool exchanges_gradients = false;             // with another stage, before the update
   double residual = 0;                          // bytes that a stage sends to the next one, of a micro-batch
 
   double intermediate() const;  // the largest arena

@@ -207,6 +207,19 @@ Graph with_sums_reduced(const Graph& graph, const Gradients& gradients) {
   return std::move(to);
 }
 
+Graph reduce_gradients_graph(const Graph& model) {
+  Graph graph("reduce_gradients");
+  GraphBuilder g(graph);
+  g.set_phase(Phase::kUpdate);
+  for (const Argument& a : model.arguments()) {
+    if (a.kind != Argument::Kind::kParameter) continue;
+    ValueId parameter = graph.add_argument(a.kind, a.name, model.type(a.value), a.spec);
+    ValueId sum = g.state_of(parameter, kGradientSum, Role::kGradientSum);
+    graph.add_update(reduced_gradient(g, parameter), sum);
+  }
+  return graph;
+}
+
 void append_loss_sum(GraphBuilder& g, ValueId loss) {
   PhaseScope update(g, Phase::kUpdate);
   ValueId sum = loss_sum(g);

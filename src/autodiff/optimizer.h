@@ -59,6 +59,9 @@ Graph with_sums_added(const Graph& graph, Gradients& gradients);
 /// reduced.<name>. States grad.<name> keep the sums, onto which products add as in every other micro-batch.
 Graph with_sums_reduced(const Graph& graph, const Gradients& gradients);
 
+/// The same as a program of its own, for parameters of `model` whose gradients are all there.
+Graph reduce_gradients_graph(const Graph& model);
+
 /// The update of all parameters of `model` alone, from accumulated gradients grad.<name>, or those in reduced.<name>;
 /// it sets the former back to zero.
 Graph accumulated_update_graph(const Graph& model, const Optimizer& optimizer, int64_t micro_batches,

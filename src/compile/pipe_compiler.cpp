@@ -53,14 +53,6 @@ ChunkOptions options_of(const PipeSchedule& schedule, int64_t chunk) {
   return options;
 }
 
-// Whether data ranks may add gradients up beside a stage's last backward pass. Without ZeRO each keeps all of the sums,
-// beside those of its own: where nobody asks for that, memory counts.
-bool sums_with_last(const ResolvedRun& run) {
-  const MeshConfig& mesh = run.asked.mesh;
-  bool is_wanted = mesh.reduce_gradients == "last" || (mesh.reduce_gradients == "auto" && mesh.zero == 1);
-  return is_wanted && !run.has_slots() && adds_gradients_once(mesh.zero) && run.mesh.size(kDataAxis) > 1;
-}
-
 // The chunk of whose backward pass a stage is done with all micro-batches; none where it sends another stage what that
 // gives, which would wait for the sums.
 std::optional<int64_t> last_chunk(const PipeSchedule& schedule, int64_t stage) {
@@ -79,7 +71,7 @@ std::set<std::string> shared_parameters(const std::vector<BegunChunk>& chunks) {
 
 void begin_last_programs(const CompiledPipeline& out, const ChunkCompiler& compiler, std::vector<BegunChunk>& begun,
                          const PassObserver& observer) {
-  if (!sums_with_last(out.resolved)) return;
+  if (!adds_up_before_update(out.resolved)) return;
   std::set<std::string> shared = shared_parameters(begun);
   for (int64_t stage = 0; stage < out.schedule.stages; ++stage) {
     std::optional<int64_t> chunk = last_chunk(out.schedule, stage);
@@ -267,21 +259,42 @@ struct BegunPipeline {
   }
 };
 
-// A stage begins its update when it is done, and all wait for each other where its norm is added up.
+namespace {
+
+// When a stage begins its update, and what it runs before its micro-batches and between them.
+struct UpdateStart {
+  double seconds = 0, beside = 0;
+};
+UpdateStart update_start(const CompiledStep& stage, const PipeTimeline& timeline, size_t number) {
+  UpdateStart start{timeline.ends[number]};
+  size_t behind = stage.runs.size();  // the last micro-batch
+  while (behind > 0 && stage.runs[behind - 1].micro_batch < 0) --behind;
+  for (size_t i = 0; i + 1 < stage.runs.size(); ++i) {
+    const ProgramRun& run = stage.runs[i];
+    if (run.micro_batch >= 0) continue;
+    if (!run.transfer)
+      (i >= behind ? start.seconds : start.beside) += stage.programs[run.program].plan.seconds;
+    else
+      start.seconds = std::max(start.seconds, timeline.ends[size_t(run.transfer->stage)]);
+  }
+  return start;
+}
+
+}  // namespace
+
+// A stage begins its update when it is done, and so are those that have gradients for it; all wait for each other where
+// the norm is added up.
 double CompiledPipeline::seconds() const {
-  double longest = 0, until_norm = 0, from_norm = 0;
+  double beside = 0, until_norm = 0, from_norm = 0;
   for (size_t s = 0; s < stages.size(); ++s) {
-    const CompiledStep& stage = stages[s];
-    double beside = 0;
-    for (const ProgramRun& run : stage.runs)
-      if (run.micro_batch < 0 && !run.transfer) beside += stage.programs[run.program].plan.seconds;
-    const Plan& update = stage.programs.back().plan;
+    UpdateStart start = update_start(stages[s], timeline, s);
+    const Plan& update = stages[s].programs.back().plan;
     double before = seconds_before(update, kPipeAxis);
-    longest = std::max(longest, beside - update.seconds);
-    until_norm = std::max(until_norm, timeline.ends[s] + before);
+    beside = std::max(beside, start.beside);
+    until_norm = std::max(until_norm, start.seconds + before);
     from_norm = std::max(from_norm, update.seconds - before);
   }
-  return longest + until_norm + from_norm;
+  return beside + until_norm + from_norm;
 }
 
 CompiledPipeline compile_pipeline(const ResolvedRun& run, const Platform& platform, const PassObserver& observer) {

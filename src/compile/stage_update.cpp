@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "compile/stage_compiler.h"
 #include "compile/step_compiler.h"
+#include "passes/step_mesh.h"
 
 #include <map>
 
@@ -20,7 +21,18 @@ std::map<std::string, std::vector<int64_t>> owners_of_parameters(const std::vect
 
 }  // namespace
 
+// Without ZeRO each rank keeps all of the sums, beside those of its own: where nobody asks for that, memory counts.
+bool adds_up_before_update(const ResolvedRun& run) {
+  const MeshConfig& mesh = run.asked.mesh;
+  bool is_wanted = mesh.reduce_gradients == "last" || (mesh.reduce_gradients == "auto" && mesh.zero == 1);
+  return is_wanted && !run.has_slots() && adds_gradients_once(mesh.zero) && run.mesh.size(kDataAxis) > 1;
+}
+
 void append_update(CompiledStep& step, StageUpdate update) {
+  if (update.sums) {
+    step.runs.push_back({step.programs.size()});
+    step.programs.push_back(std::move(*update.sums));
+  }
   step.runs.insert(step.runs.end(), update.transfers.begin(), update.transfers.end());
   step.runs.push_back({step.programs.size()});
   step.programs.push_back(std::move(update.program));
@@ -55,10 +67,25 @@ UpdateCompiler::UpdateCompiler(const ResolvedRun& run, const ChunkCompiler& comp
 }
 
 StageUpdate UpdateCompiler::compile(int64_t stage, std::set<std::string> reduced, const PassObserver& observer) const {
+  auto compile = [&](Graph graph) {
+    return compile_program(std::move(graph), compiler_.context(), PassStage::kStep, observer);
+  };
   OtherStages others = others_[size_t(stage)];
   others.reduced = std::move(reduced);
-  return {transfers_[size_t(stage)],
-          compile_program(graph_of(stage, others), compiler_.context(), PassStage::kStep, observer)};
+  StageUpdate update{.transfers = transfers_[size_t(stage)]};
+  if (others.reduced.empty() && !update.transfers.empty() && adds_up_before_update(run_)) {
+    Graph sums = sums_of(stage);
+    others.reduced = reduced_parameters(sums);
+    if (!others.reduced.empty()) update.sums = compile(std::move(sums));
+  }
+  update.program = compile(graph_of(stage, others));
+  return update;
+}
+
+Graph UpdateCompiler::sums_of(int64_t stage) const {
+  const std::set<std::string>& shared = others_[size_t(stage)].shared;
+  return reduce_gradients_graph(
+      take_parameters(models_[size_t(stage)], [&](const std::string& name) { return !shared.contains(name); }));
 }
 
 Graph UpdateCompiler::graph_of(int64_t stage, const OtherStages& others) const {

@@ -13,11 +13,16 @@
 
 namespace tokamak {
 
-/// Sums of gradients of what another stage has too, and the program.
+/// Sums of gradients of what another stage has too, and the program. Before them, where the other stage is done later,
+/// gradients of all else are added up over data ranks.
 struct StageUpdate {
+  std::optional<CompiledGraph> sums = {};
   std::vector<ProgramRun> transfers;
   CompiledGraph program;
 };
+
+/// Whether data ranks may add gradients up before a stage's update.
+bool adds_up_before_update(const ResolvedRun& run);
 
 void append_update(CompiledStep& step, StageUpdate update);
 
@@ -30,9 +35,11 @@ class UpdateCompiler {
   UpdateCompiler(const ResolvedRun& run, const ChunkCompiler& compiler, int64_t stages,
                  const std::function<bool(int64_t stage, const std::string& name)>& reads);
 
+  /// `reduced`: the parameters whose gradients the stage's last backward pass has added up.
   StageUpdate compile(int64_t stage, std::set<std::string> reduced, const PassObserver& observer) const;
 
  private:
+  Graph sums_of(int64_t stage) const;
   Graph graph_of(int64_t stage, const OtherStages& others) const;
 
   const ResolvedRun& run_;

@@ -36,10 +36,14 @@ class SumTrimmer {
     for (const Node& node : graph_.nodes()) visit(rewriter, node);
     GraphBuilder& g = rewriter.in_phase(Phase::kUpdate);
     std::vector<Update> updates;
-    for (const Update& update : graph_.updates())
-      updates.push_back(states_.contains(update.target)
-                            ? Update{states_.at(update.target), trimmed(rewriter, g, update)}
-                            : Update{rewriter.map(update.target), rewriter.map(update.value)});
+    for (const Update& update : graph_.updates()) {
+      if (auto sum = states_.find(update.value); sum != states_.end() && !states_.contains(update.target))
+        updates.push_back({rewriter.map(update.target), with_rows(g, sum->second, added_.at(update.value))});
+      else if (states_.contains(update.target))
+        updates.push_back({states_.at(update.target), trimmed(rewriter, g, update)});
+      else
+        updates.push_back({rewriter.map(update.target), rewriter.map(update.value)});
+    }
     std::vector<Result> results;
     for (const Result& result : graph_.results()) results.push_back({result.name, rewriter.map(result.value)});
     Graph to = std::move(g.graph());
