@@ -21,6 +21,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <utility>
 
 namespace tokamak {
@@ -78,6 +79,7 @@ class Float8Products {
     choose();
     for (size_t n = 0; n < graph_.nodes().size() && !chosen_.empty(); ++n) {
       const Node& node = graph_.nodes()[n];
+      if (made_early_.contains(int(n))) continue;
       if (auto use = chosen_.find(int(n)); use != chosen_.end())
         convert(node, use->second);
       else
@@ -332,7 +334,7 @@ class Float8Products {
 
   // Of GELU of a norm's product: no element is larger than the longest row times the longest column (Cauchy, Schwarz),
   // and the bias. Rounding to eight bits makes both longer by 1/16 at most.
-  ValueId hidden_bound(GraphBuilder& g, const Node& product, ValueId hidden) const {
+  ValueId hidden_bound(GraphBuilder& g, const Node& product, ValueId hidden) {
     constexpr double kRounding = 1.14;
     const Node& norm = *norm_of(product.inputs[0]);
     ValueId width = constant(g, kRounding * std::sqrt(double(graph_.shape(norm.outputs[0]).back())));
@@ -346,7 +348,17 @@ class Float8Products {
     if (argument.op != &op::add) return bound;
     const Node* low = maker_of(argument.inputs[1]);  // may stand behind the product
     ValueId bias = low && low->op == &op::cast ? low->inputs[0] : argument.inputs[1];
+    make_early(bias, graph_.producer(product.outputs[0]));
     return add(g, bound, mul(g, largest(g, rewriter_.map(bias)), constant(g, kRounding)));
+  }
+
+  // Of what a value is made of, all that stands behind node `before`: a bias that ZeRO cuts is gathered behind it.
+  void make_early(ValueId value, int before) {
+    int maker = graph_.producer(value);
+    if (maker <= before || !made_early_.insert(maker).second) return;
+    const Node& node = graph_.nodes()[size_t(maker)];
+    for (ValueId input : node.inputs) make_early(input, before);
+    rewriter_.copy(node);
   }
 
   // With its sums along rows; the backward pass reads the other way what the forward pass has cast.
@@ -373,6 +385,7 @@ class Float8Products {
   std::map<int, ProductUse> chosen_;                   // by node
   std::map<ValueId, bool> sources_;                    // of left operands, and whether it is a gradient
   std::map<int, ValueId> hidden_;                      // by product: GELU of it
+  std::set<int> made_early_;                           // nodes that stand earlier in the new graph
   std::map<ValueId, Scale> bounds_;                    // of activations
   std::map<ValueId, Scaled> activations_, gradients_;  // of values of the old graph
   std::map<ValueId, Scaled> weights_;

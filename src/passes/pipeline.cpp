@@ -83,7 +83,7 @@ constexpr Pass kPasses[] = {
      "lets f32 matmuls and attention run in TF32, where the target has units for it"},
     {"join_projections", PassStage::kRewrite, Numerics::kTolerance, Effects::kKept, trains_low, join_projections,
      "q, k and v of rotary positions are one product, of weights put side by side"},
-    {"float8_products", PassStage::kRewrite, Numerics::kTolerance, Effects::kKept, float8_precision, float8_products,
+    {"float8_products", PassStage::kRewrite, Numerics::kTolerance, Effects::kChanged, float8_precision, float8_products,
      "e4m3 and e5m2 operands in products of what norms make and in the classifier, where that pays with its casts"},
     {"gather_low", PassStage::kRewrite, Numerics::kExact, Effects::kKept, low_on_mesh, gather_low,
      "gathers parameters that are only read in bf16 or f16 in that type"},

@@ -208,6 +208,50 @@ TEST(CompiledStep, SumsInTheLastMicroBatchMayComeAfterTheRest) {
                                                                                Target())));
 }
 
+// A target on which eight bits always pay.
+Target with_float8() {
+  Target target;
+  target.bf16_flops = 1e9;
+  target.fp8_flops = 1.7e9;
+  target.memory_bandwidth = 1e12;
+  target.launch_seconds = 0;
+  return target;
+}
+
+int64_t count_float8(const CompiledStep& step) {
+  int64_t count = 0;
+  for (const CompiledGraph& program : step.programs)
+    for (const Node& node : program.plan.graph.nodes())
+      count += node.op == &op::matmul && dtype_bytes(program.plan.graph.dtype(node.inputs[0])) == 1;
+  return count;
+}
+
+// What a product's range follows from may be gathered, cut or of another program. Over tensor ranks what norms make is
+// gathered before products read it: none of those has eight bits.
+TEST(CompiledStep, HasProductsInEightBitsOnMeshes) {
+  RunConfig config = tiny(1);
+  config.model = {.layers = 2, .heads = 2, .width = 64, .context = 32, .vocab = 128};
+  config.compile.precision = Precision::kFp8;
+  config.train.batch = 8;
+  config.train.total_batch = 8 * 32;
+  int64_t alone = count_float8(compile_step(config, with_float8()));
+  EXPECT_GE(alone, 10);
+  for (int64_t micro_batches : {1, 2})
+    for (MeshConfig mesh : std::initializer_list<MeshConfig>{{.data = 2},
+                                                             {.data = 2, .zero = 1},
+                                                             {.data = 2, .zero = 2},
+                                                             {.data = 2, .zero = 3},
+                                                             {.context = 2},
+                                                             {.data = 2, .context = 2, .zero = 1},
+                                                             {.data = 2, .tensor = 2, .zero = 3}}) {
+      config.mesh = mesh;
+      config.mesh.slots = 1;
+      config.train.total_batch = micro_batches * config.train.batch * config.model.context;
+      EXPECT_EQ(count_float8(compile_step(config, with_float8())), mesh.tensor > 1 ? 0 : alone)
+          << mesh.data << mesh.context << mesh.tensor << mesh.zero << micro_batches;
+    }
+}
+
 // The order of nodes is that of the device.
 TEST(CompiledStep, SendsGradientsOfTheLastMicroBatchBesideItsBackwardPass) {
   RunConfig config = tiny(4);

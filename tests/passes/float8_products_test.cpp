@@ -256,6 +256,29 @@ TEST(Float8Products, TakesProductsOfGelu) {
   EXPECT_GT(most, 350) << "of the range little is wasted";
 }
 
+// A bias that ZeRO cuts is gathered where it is added; GELU's bound, which the product wants, reads it, too.
+TEST(Float8Products, GathersABiasBeforeTheProductThatIsBoundByIt) {
+  Graph after = parse(R"(graph g {
+    input x = %0 : bf16[32,16]
+    param gain = %1 : f32[16]
+    param fc = %2 : bf16[16,48]
+    param bias = %3 {cuts="data:2@0"} : f32[24]
+    param proj = %4 : bf16[48,32]
+    %5, %6 = rms_norm(%0, %1) {eps=1e-05} : bf16[32,16], f32[32,1]
+    %7 = matmul(%5, %2) {trans_a=false, trans_b=false} : bf16[32,48]
+    %8 = all_gather(%3) {axis="data", dims=[0], size=2} : f32[48]
+    %9 = cast(%8) {to="bf16"} : bf16[48]
+    %10 = add(%7, %9) : bf16[32,48]
+    %11 = gelu(%10) : bf16[32,48]
+    %12 = matmul(%11, %4) {trans_a=false, trans_b=false} : bf16[32,32]
+    result y = %12
+  })");
+  EXPECT_TRUE(float8_products(after, in_fp8()));
+  verify(after);
+  EXPECT_EQ(after.dtype(products_of(after)[1]->inputs[0]), DType::kF8E4M3);
+  EXPECT_EQ(test::count_ops(after, "all_gather"), 1);
+}
+
 TEST(Float8Products, LeavesProductsOfGeluWhoseNumbersAreSaid) {
   Graph after = mlp_graph();
   const ValueId kept = products_of(after)[1]->outputs[0];
