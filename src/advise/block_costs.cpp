@@ -54,17 +54,20 @@ CompiledStep BlockCosts::compile(const FewBlocks& few, const Platform& platform)
   run.model.layers = is_pipeline ? first_block.back() : few.blocks;
   ResolvedRun resolved = resolve(run, platform.target);
   int64_t kinds = few.kinds > 0 ? few.kinds : -1;
+  auto kept = [&](bool is_reduced, const std::function<StageUpdate()>& make) -> const StageUpdate& {
+    return updates_.at({few.blocks, few.stage, is_reduced, layout.budget_gib}).get(make);
+  };
   if (is_pipeline) {
     auto key = std::tuple(few.blocks, layout.budget_gib, few.splits_backward);
     auto begin = [&] { return PipelineOfKinds(resolved, platform, first_block); };
-    return entry(begun_pipelines_, key).get(begin).compile(int64_t(few.stage), kinds);
+    return entry(begun_pipelines_, key).get(begin).compile(int64_t(few.stage), kinds, kept);
   }
   std::pair key{few.blocks, most_logit_bytes(resolved.compile)};
   const StepOfKinds& begun = entry(begun_steps_, key).get([&] { return StepOfKinds(resolved, platform); });
-  auto kept = [&](const std::function<CompiledGraph()>& make) -> const CompiledGraph& {
-    return updates_.at(few.blocks, layout.budget_gib).get(make);
+  auto kept_program = [&](const std::function<CompiledGraph()>& make) -> const CompiledGraph& {
+    return kept(false, [&] { return StageUpdate{.program = make()}; }).program;
   };
-  if (!has_choice() || few.sums_with_last == false) return begun.compile(kinds, layout.budget_gib, kept);
+  if (!has_choice() || few.sums_with_last == false) return begun.compile(kinds, layout.budget_gib, kept_program);
   FewBlocks without = few;
   without.sums_with_last = false;
   return begun.with_sums_in_last(step(without, platform), !few.sums_with_last);

@@ -36,17 +36,24 @@ struct FewBlocks {
   auto operator<=>(const FewBlocks&) const = default;
 };
 
-/// Updates of layouts that differ in their micro-batch alone, by blocks and budget.
+/// Updates of layouts that differ in their micro-batch alone.
 class UpdatesOfMesh {
  public:
-  MadeOnce<CompiledGraph>& at(int64_t blocks, double budget_gib) {
+  struct Key {
+    int64_t blocks = 1;
+    size_t stage = 0;         // of a pipeline
+    bool is_reduced = false;  // whether its gradients have been added up over data ranks
+    double budget_gib = 0;
+    auto operator<=>(const Key&) const = default;
+  };
+  MadeOnce<StageUpdate>& at(const Key& key) {
     std::lock_guard lock(mutex_);
-    return updates_[{blocks, budget_gib}];
+    return updates_[key];
   }
 
  private:
   std::mutex mutex_;
-  std::map<std::pair<int64_t, double>, MadeOnce<CompiledGraph>> updates_;
+  std::map<Key, MadeOnce<StageUpdate>> updates_;
 };
 
 class BlockCosts {

@@ -58,7 +58,7 @@ class PipeComposer {
       return c_.blocks.at({number, place, splits(), kinds, estimate_.layout.budget_gib}, c_.platform);
     };
     auto [less, more] = depths_;
-    if (blocks == 0 || blocks == less || blocks == more) return few(blocks);
+    if (blocks <= more) return few(blocks);  // no line leads back from more blocks, among which messages wait
     return mix(few(less), few(more), double(blocks - less) / double(more - less));
   }
   // Chunks of most stages are alike.

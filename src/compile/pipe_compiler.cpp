@@ -228,7 +228,7 @@ int64_t residual_bytes(const CompiledPipeline& out) {
 
 }  // namespace
 
-// A pipeline up to where it is chosen what is computed again; the updates are the same whatever that is.
+// A pipeline up to where it is chosen what is computed again.
 struct BegunPipeline {
   BegunPipeline(const ResolvedRun& run, const Platform& platform, std::vector<int64_t> first_block)
       : BegunPipeline(begin_pipeline(run, platform, {}), platform, std::move(first_block)) {}
@@ -237,25 +237,21 @@ struct BegunPipeline {
   Graph forward;
   ChunkCompiler compiler;  // of what stands above, which must not move
   std::vector<BegunChunk> chunks;
-  std::vector<StageUpdate> updates, updates_of_reduced;  // those of stages that have BegunChunk::last
+  UpdateCompiler updates;
 
  private:
   BegunPipeline(std::pair<CompiledPipeline, Graph> begun, const Platform& platform, std::vector<int64_t> first_block)
-      : out(std::move(begun.first)), forward(std::move(begun.second)),
-        compiler(out.resolved, platform, forward, false) {
+      : out(std::move(begun.first)), forward(std::move(begun.second)), compiler(out.resolved, platform, forward, false),
+        chunks(begin(std::move(first_block))),
+        updates(out.resolved, compiler, out.schedule.stages, [&](int64_t stage, const std::string& name) {
+          return chunks[size_t(stage)].graph.find_argument(name) != kNoValue;
+        }) {}
+
+  std::vector<BegunChunk> begin(std::vector<int64_t> first_block) {
     int64_t stages = out.schedule.stages;
     TOKAMAK_CHECK(out.schedule.chunks == stages, "{} chunks on {} stages", out.schedule.chunks, stages);
     out.first_block = std::move(first_block);
-    chunks = begin_chunks(out, compiler, {});
-    auto reads = [&](int64_t stage, const std::string& name) {
-      return chunks[size_t(stage)].graph.find_argument(name) != kNoValue;
-    };
-    UpdateCompiler compile(out.resolved, compiler, stages, reads);
-    for (int64_t stage = 0; stage < stages; ++stage) {
-      const std::optional<Graph>& last = chunks[size_t(stage)].last;
-      updates.push_back(compile.compile(stage, {}, {}));
-      updates_of_reduced.push_back(last ? compile.compile(stage, reduced_parameters(*last), {}) : StageUpdate());
-    }
+    return begin_chunks(out, compiler, {});
   }
 };
 
@@ -318,7 +314,7 @@ CompiledPipeline compile_pipeline(const ResolvedRun& run, const Platform& platfo
 PipelineOfKinds::PipelineOfKinds(const ResolvedRun& run, const Platform& platform, std::vector<int64_t> first_block)
     : begun_(std::make_shared<const BegunPipeline>(run, platform, std::move(first_block))) {}
 
-CompiledStep PipelineOfKinds::compile(int64_t stage, int64_t kinds) const {
+CompiledStep PipelineOfKinds::compile(int64_t stage, int64_t kinds, const KeptUpdates& kept) const {
   const CompiledPipeline& out = begun_->out;
   CompiledStep step;
   ChunkOptions options = options_of(out.schedule, stage);
@@ -326,8 +322,8 @@ CompiledStep PipelineOfKinds::compile(int64_t stage, int64_t kinds) const {
   StageCompiler stage_compiler(out.schedule, out.resolved.slots, stage, begun_->compiler, {}, step);
   stage_compiler.add(stage, begun_->compiler.end(begun_->chunks[size_t(stage)], stage, options, {}));
   stage_compiler.list_runs();
-  const auto& updates = reduced_by(step).empty() ? begun_->updates : begun_->updates_of_reduced;
-  append_update(step, updates[size_t(stage)]);
+  std::set<std::string> reduced = reduced_by(step);
+  append_update(step, kept(!reduced.empty(), [&] { return begun_->updates.compile(stage, reduced, {}); }));
   return step;
 }
 

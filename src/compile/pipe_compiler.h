@@ -4,6 +4,7 @@
 #pragma once
 
 #include "compile/compiled_step.h"
+#include "compile/stage_update.h"
 #include "plan/pipe_timeline.h"
 
 #include <memory>
@@ -34,7 +35,10 @@ class PipelineOfKinds {
  public:
   /// Each stage has one chunk.
   PipelineOfKinds(const ResolvedRun& run, const Platform& platform, std::vector<int64_t> first_block);
-  CompiledStep compile(int64_t stage, int64_t kinds) const;
+  /// An update that was compiled with the same parameters, mesh and budget, of a stage whose last backward pass adds
+  /// gradients up over data ranks or does not; else `make` gives it.
+  using KeptUpdates = std::function<const StageUpdate&(bool is_reduced, const std::function<StageUpdate()>& make)>;
+  CompiledStep compile(int64_t stage, int64_t kinds, const KeptUpdates& kept) const;
 
  private:
   std::shared_ptr<const BegunPipeline> begun_;

@@ -101,16 +101,20 @@ TEST(BlockCosts, OfSeveralBudgetsBeginTogetherOnlyWhereTheyMay) {
 TEST(BlockCosts, ShareTheUpdateOfTheirMesh) {
   RunConfig run = small_run();
   BlockLibrary library;
+  auto compare = [&](const ParallelLayout& layout, const FewBlocks& few) {
+    BlockCosts alone(run, layout);
+    expect_same(library.of(run, layout).at(few, h200()), alone.at(few, h200()));
+  };
   for (int64_t zero : {0, 1})
     for (int64_t micro_batch : {2, 4}) {
-      ParallelLayout layout = layout_with(1, 2);
-      layout.mesh.data = 2, layout.mesh.zero = zero;
-      layout.micro_batch = micro_batch;
-      for (int64_t blocks : {2, 3}) {
-        BlockCosts alone(run, layout);
-        FewBlocks few{.blocks = blocks, .sums_with_last = false};
-        expect_same(library.of(run, layout).at(few, h200()), alone.at(few, h200()));
+      ParallelLayout step = layout_with(1, 2), pipeline = layout_with(4, 8);
+      for (ParallelLayout* layout : {&step, &pipeline}) {
+        layout->mesh.data = 2, layout->mesh.zero = zero;
+        layout->micro_batch = micro_batch;
       }
+      for (int64_t blocks : {2, 3}) compare(step, {.blocks = blocks, .sums_with_last = false});
+      for (size_t stage : {0, 1, 2})
+        for (bool splits : {false, true}) compare(pipeline, {.blocks = 2, .stage = stage, .splits_backward = splits});
     }
 }
 

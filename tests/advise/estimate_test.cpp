@@ -54,8 +54,8 @@ MeshConfig with_schedule(MeshConfig mesh, const char* schedule) {
   return mesh;
 }
 
-MeshConfig interleaved(MeshConfig mesh) {
-  mesh.interleave = 2;
+MeshConfig interleaved(MeshConfig mesh, int64_t chunks = 2) {
+  mesh.interleave = chunks;
   return with_schedule(mesh, "interleaved");
 }
 
@@ -95,6 +95,8 @@ const Case kCases[] = {
     {"gpt2-1558m", interleaved(mesh(4, 2, 1, 1)), 2, 32},
     {"gpt3-6.7b", interleaved(mesh(2, 4, 1, 1, 1)), 1, 8},     // blocks are divided by what the classifier takes
     {"gpt3-6.7b", without_sequence(mesh(2, 1, 1, 4)), 8, 32},  // sums over tensor ranks wait for those of other blocks
+    {"gpt3-6.7b", interleaved(without_sequence(mesh(2, 1, 1, 4)), 17), 8, 32},  // but for those of a block alone
+    {"gpt3-6.7b", interleaved(mesh(4, 1, 2, 1), 4), 2, 32},                     // of two blocks, over context ranks
     {"gpt2-124m", mesh(1, 1, 1, 1), 64, 1, "h200", 0.1},
     {"gpt2-124m", mesh(1, 1, 1, 2), 64, 1, "h200", 0.1},
     {"gpt2-124m", mesh(1, 1, 1, 1), 1, 1, "h200", 0, 32768},
