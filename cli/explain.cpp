@@ -15,6 +15,7 @@
 #include "cli/commands.h"
 #include "cli/idle_notes.h"
 #include "cli/machine.h"
+#include "compile/float8_table.h"
 #include "compile/format_pipeline.h"
 #include "compile/memory_advice.h"
 #include "compile/step_compiler.h"
@@ -271,7 +272,8 @@ int run_explain(const ExplainOptions& asked) {
     explain_pipeline(run, options, machine);
     return 0;
   }
-  CompiledStep step = compile_step(run, machine.platform);
+  Float8Table float8;
+  CompiledStep step = compile_step(run, machine.platform, float8.observer(context_of(run, machine.platform)));
   std::vector<std::vector<double>> measured(step.programs.size());
   if (options.measure) measured = measure_kernels(step, machine);
   print_model(config);
@@ -279,6 +281,7 @@ int run_explain(const ExplainOptions& asked) {
   print_groups(run.asked);
   print_target(machine.platform.target, run);
   print_notes(options, machine);
+  fmt::print("{}", float8.text());
   if (std::string warning = reference_warning(find_reference_nodes(step, *machine.platform.kernels)); !warning.empty())
     fmt::print("{}\n", warning);
   print_passes("forward pass", step.forward_reports);

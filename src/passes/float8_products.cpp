@@ -94,7 +94,27 @@ class Float8Products {
 
   Graph finish() { return rewriter_.finish(); }
 
+  std::vector<std::optional<Float8Choice>> choices() {
+    choose();
+    std::vector<ProductUse> uses = find_product_uses(graph_);
+    std::vector<std::optional<Float8Choice>> choices;
+    for (size_t n = 0; n < graph_.nodes().size(); ++n) {
+      const Node& node = graph_.nodes()[n];
+      std::optional<Float8Choice>& choice = choices.emplace_back();
+      if (is_product(node)) choice = chosen_.contains(int(n)) ? Float8Choice::kEightBits : why_left(node, uses[n]);
+    }
+    return choices;
+  }
+
  private:
+  Float8Choice why_left(const Node& node, ProductUse use) const {
+    if (node.attrs.find("result")) return Float8Choice::kNumbersSaid;
+    MatmulDims d = dims(node);
+    if (d.m % kMultiple != 0 || d.n % kMultiple != 0 || d.k % kMultiple != 0) return Float8Choice::kSizes;
+    bool may_pay = use == ProductUse::kWeightGradient ? pays_for_weight(d) : pays(d);
+    return may_pay ? Float8Choice::kRangeUnknown : Float8Choice::kCastsTakeMore;
+  }
+
   void choose() {
     choose_known();
     for (const Node& node : graph_.nodes()) {
@@ -393,6 +413,10 @@ class Float8Products {
 };
 
 }  // namespace
+
+std::vector<std::optional<Float8Choice>> float8_choices(const Graph& graph, const PassContext& context) {
+  return Float8Products(graph, context.target).choices();
+}
 
 bool float8_products(Graph& graph, const PassContext& context) {
   Float8Products products(graph, context.target);

@@ -1,0 +1,64 @@
+#include "compile/float8_table.h"
+
+#include "ops/classifier.h"
+#include "passes/float8_products.h"
+#include "plan/product_names.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace tokamak {
+namespace {
+
+constexpr std::string_view kPass = "float8_products";
+
+std::string_view words_of(Float8Choice choice) {
+  switch (choice) {
+    case Float8Choice::kEightBits: return "eight bits";
+    case Float8Choice::kNumbersSaid: return "as its numbers are said";
+    case Float8Choice::kSizes: return "bf16: sizes are no multiples of 16";
+    case Float8Choice::kCastsTakeMore: return "bf16: casts would take more than it saves";
+    case Float8Choice::kRangeUnknown: return "bf16: the range of an operand is not known";
+  }
+  return "";
+}
+
+}  // namespace
+
+PassObserver Float8Table::observer(const PassContext& context) {
+  if (context.options.precision != Precision::kFp8) return {};
+  return [this, context](const Pass& pass, const Graph& after) {
+    std::span<const Pass> all = pipeline();
+    auto float8 = std::find_if(all.begin(), all.end(), [](const Pass& other) { return other.name == kPass; });
+    if (&pass < &*float8)
+      before_ = after;
+    else if (counts_.empty())
+      add(before_, context);  // also where it changed nothing, of which nobody hears
+  };
+}
+
+void Float8Table::add(const Graph& graph, const PassContext& context) {
+  std::vector<std::optional<Float8Choice>> choices = float8_choices(graph, context);
+  ProductFinder finder(graph);
+  for (size_t n = 0; n < choices.size(); ++n) {
+    if (!choices[n]) continue;
+    std::optional<NamedProduct> product = finder.find(graph.nodes()[n]);
+    bool is_classifier = graph.nodes()[n].op == &op::classifier;
+    if (!product && !is_classifier) continue;
+    std::string label = is_classifier ? "classifier's three" : product_label(*product);
+    ++counts_[fmt::format("{:<24}{}", label, words_of(*choices[n]))];
+  }
+}
+
+std::string Float8Table::text() const {
+  if (counts_.empty()) return {};
+  std::string text = "products, their number, and the operands that fp8 gives them\n";
+  for (const auto& [line, count] : counts_) text += fmt::format("  {:>4} x {}\n", count, line);
+  return text;
+}
+
+}  // namespace tokamak

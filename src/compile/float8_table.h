@@ -1,0 +1,27 @@
+// Which products of a step have operands of eight bits (passes/float8_products.h), and why others have not. Tests:
+// tests/compile/float8_table_test.cpp.
+#pragma once
+
+#include "passes/pass.h"
+
+#include <map>
+#include <string>
+
+namespace tokamak {
+
+class Float8Table {
+ public:
+  /// Looks at what is compiled while it is there, up to the first graph with products. None without fp8.
+  PassObserver observer(const PassContext& context);
+
+  /// A line for products that are alike in all blocks: "    12 x attn.c_attn dgrad  bf16: ...".
+  std::string text() const;
+
+ private:
+  void add(const Graph& graph, const PassContext& context);
+
+  Graph before_;                       // as the passes before that one left it
+  std::map<std::string, int> counts_;  // by line
+};
+
+}  // namespace tokamak
