@@ -147,6 +147,7 @@ const Case kCases[] = {
      .documents = true,
      .sums_with_last = true},
     {.data = 2, .micro_batches = 4, .pipe = 2, .schedule = "1f1b", .sums_with_last = true},
+    {.data = 2, .zero = 1, .micro_batches = 1, .pipe = 2, .schedule = "1f1b", .sums_with_last = true},
     {.data = 3, .zero = 1, .micro_batches = 4, .pipe = 2, .schedule = "zero_bubble", .sums_with_last = true},
     {.data = 2,
      .tensor = 2,
