@@ -191,4 +191,66 @@ inline void dropout_factors(const AttentionDropout& dropout, int64_t positions, 
 /// contiguous run of items costs about the same although a causal block's cost grows with its place.
 inline int64_t balanced_block(int64_t item, int64_t count) { return item % 2 == 0 ? item / 2 : count - 1 - item / 2; }
 
+/// One head of attention's gradient.
+template <typename T, template <typename> typename Keys>
+struct GradientHead {
+  int64_t index = -1;
+  HeadRows<const T> queries, out, dout;
+  Keys<const T> keys, values;
+  HeadRows<T> dqueries;
+  Keys<T> dkeys, dvalues;
+  const float* lse = nullptr;
+  Visibility visible{};
+};
+
+/// What attention's gradient reads and writes, as backend/cpu/attention.h has it.
+template <typename T>
+struct GradientTensors {
+  const int32_t* documents;
+  const T *qkv, *out;
+  const float* lse;
+  const T* dout;
+  T* dqkv;
+  const T* kv;
+  T* dkv;
+};
+
+/// run.template operator()<Keys>(find): where keys lie, and what gives head i of the batch.
+template <typename T, typename Run>
+void run_gradient(const AttentionShape& s, const GradientTensors<T>& x, const Run& run) {
+  DocumentRanges ranges(s, x.documents);
+  int64_t C = s.width(), dq_width = s.ranks == 1 ? 3 * C : C;
+  // What does not depend on where keys are.
+  auto queries = [&](int64_t i, auto& head) {
+    int64_t row = i / s.heads * s.time, column = i % s.heads * s.head_dim;
+    head.index = i;
+    head.queries = {x.qkv + row * 3 * C + column, 3 * C};
+    head.out = {x.out + row * C + column, C};
+    head.dout = {x.dout + row * C + column, C};
+    head.dqueries = {x.dqkv + row * dq_width + column, dq_width};
+    head.lse = x.lse + i * s.time;
+    head.visible = ranges.sample(i / s.heads);
+  };
+  if (s.ranks == 1)
+    return run.template operator()<HeadRows>([&](int64_t i) {
+      GradientHead<T, HeadRows> head;
+      queries(i, head);
+      head.keys = {head.queries.base + C, 3 * C};
+      head.values = {head.queries.base + 2 * C, 3 * C};
+      head.dkeys = {head.dqueries.base + C, 3 * C};
+      head.dvalues = {head.dqueries.base + 2 * C, 3 * C};
+      return head;
+    });
+  run.template operator()<RankRows>([&](int64_t i) {
+    GradientHead<T, RankRows> head;
+    queries(i, head);
+    int64_t at = i / s.heads * s.time * 2 * C + i % s.heads * s.head_dim;
+    head.keys = {x.kv + at, 2 * C, s.batch, s.zigzag()};
+    head.values = {x.kv + at + C, 2 * C, s.batch, s.zigzag()};
+    head.dkeys = {x.dkv + at, 2 * C, s.batch, s.zigzag()};
+    head.dvalues = {x.dkv + at + C, 2 * C, s.batch, s.zigzag()};
+    return head;
+  });
+}
+
 }  // namespace tokamak::cpu

@@ -30,25 +30,13 @@ struct Buffers {
   }
 };
 
-// Where a head's data is. Keys is HeadRows or RankRows.
-template <typename T, template <typename> typename Keys>
-struct Head {
-  int64_t index = -1;
-  HeadRows<const T> queries, out, dout;
-  Keys<const T> keys, values;
-  HeadRows<T> dqueries;
-  Keys<T> dkeys, dvalues;
-  const float* lse = nullptr;
-  Visibility visible{};
-};
-
 template <typename T, template <typename> typename Keys>
 class Backward {
  public:
   Backward(const AttentionShape& shape, const AttentionDropout& dropout, float* workspace)
       : shape_(shape), dropout_(dropout), z_(shape), x_(z_, workspace), blocks_{shape.zigzag()} {}
 
-  void load_head(const Head<T, Keys>& head) {
+  void load_head(const GradientHead<T, Keys>& head) {
     if (head.index == head_.index) return;
     head_ = head;
     pack_columns(z_, head.keys, x_.key_columns);
@@ -150,7 +138,7 @@ class Backward {
   HeadSizes z_;
   Buffers x_;
   QueryBlocks blocks_;
-  Head<T, Keys> head_;
+  GradientHead<T, Keys> head_;
 };
 
 // All heads; head(i) says where head i is.
@@ -188,40 +176,10 @@ size_t attention_grad_workspace_bytes(const AttentionShape& shape, int threads) 
 template <typename T>
 void attention_grad(const AttentionShape& s, const AttentionDropout& dropout, const int32_t* documents, const T* qkv,
                     const T* out, const float* lse, const T* dout, T* dqkv, void* workspace, const T* kv, T* dkv) {
-  DocumentRanges ranges(s, documents);
-  int64_t C = s.width(), dq_width = s.ranks == 1 ? 3 * C : C;
-  // What does not depend on where keys are.
-  auto queries = [&](int64_t i, auto& head) {
-    int64_t row = i / s.heads * s.time, column = i % s.heads * s.head_dim;
-    head.index = i;
-    head.queries = {qkv + row * 3 * C + column, 3 * C};
-    head.out = {out + row * C + column, C};
-    head.dout = {dout + row * C + column, C};
-    head.dqueries = {dqkv + row * dq_width + column, dq_width};
-    head.lse = lse + i * s.time;
-    head.visible = ranges.sample(i / s.heads);
-  };
-  auto* floats = static_cast<float*>(workspace);
-  if (s.ranks == 1)
-    return run_heads<T, HeadRows>(s, dropout, floats, [&](int64_t i) {
-      Head<T, HeadRows> head;
-      queries(i, head);
-      head.keys = {head.queries.base + C, 3 * C};
-      head.values = {head.queries.base + 2 * C, 3 * C};
-      head.dkeys = {head.dqueries.base + C, 3 * C};
-      head.dvalues = {head.dqueries.base + 2 * C, 3 * C};
-      return head;
-    });
-  run_heads<T, RankRows>(s, dropout, floats, [&](int64_t i) {
-    Head<T, RankRows> head;
-    queries(i, head);
-    int64_t at = i / s.heads * s.time * 2 * C + i % s.heads * s.head_dim;
-    head.keys = {kv + at, 2 * C, s.batch, s.zigzag()};
-    head.values = {kv + at + C, 2 * C, s.batch, s.zigzag()};
-    head.dkeys = {dkv + at, 2 * C, s.batch, s.zigzag()};
-    head.dvalues = {dkv + at + C, 2 * C, s.batch, s.zigzag()};
-    return head;
-  });
+  run_gradient<T>(s, {documents, qkv, out, lse, dout, dqkv, kv, dkv},
+                  [&]<template <typename> typename Keys>(const auto& find) {
+                    run_heads<T, Keys>(s, dropout, static_cast<float*>(workspace), find);
+                  });
 }
 
 template void attention_grad<float>(const AttentionShape&, const AttentionDropout&, const int32_t*, const float*,

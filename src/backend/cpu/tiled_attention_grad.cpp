@@ -38,18 +38,6 @@ struct Buffers {
   }
 };
 
-// Where a head's data is. Keys is HeadRows or RankRows.
-template <template <typename> typename Keys>
-struct Head {
-  int64_t index = -1;
-  HeadRows<const Bf16> queries, out, dout;
-  Keys<const Bf16> keys, values;
-  HeadRows<Bf16> dqueries;
-  Keys<Bf16> dkeys, dvalues;
-  const float* lse = nullptr;
-  Visibility visible{};
-};
-
 template <template <typename> typename Keys>
 class Backward {
  public:
@@ -59,7 +47,7 @@ class Backward {
   }
   ~Backward() { units_.leave(); }
 
-  void load_head(const Head<Keys>& head) {
+  void load_head(const GradientHead<Bf16, Keys>& head) {
     if (head.index == head_.index) return;
     head_ = head;
     for (int64_t t = 0; t < z_.padded_keys; t += kGroup) {
@@ -224,7 +212,7 @@ class Backward {
   TiledHead z_;
   Buffers x_;
   QueryBlocks blocks_;
-  Head<Keys> head_;
+  GradientHead<Bf16, Keys> head_;
 };
 
 // All heads; head(i) says where head i is.
@@ -262,40 +250,10 @@ size_t tiled_attention_grad_workspace_bytes(const AttentionShape& shape, int thr
 void tiled_attention_grad(const TileUnits& units, const AttentionShape& s, const AttentionDropout& dropout,
                           const int32_t* documents, const Bf16* qkv, const Bf16* out, const float* lse,
                           const Bf16* dout, Bf16* dqkv, void* workspace, const Bf16* kv, Bf16* dkv) {
-  DocumentRanges ranges(s, documents);
-  int64_t C = s.width(), dq_width = s.ranks == 1 ? 3 * C : C;
-  // What does not depend on where keys are.
-  auto queries = [&](int64_t i, auto& head) {
-    int64_t row = i / s.heads * s.time, column = i % s.heads * s.head_dim;
-    head.index = i;
-    head.queries = {qkv + row * 3 * C + column, 3 * C};
-    head.out = {out + row * C + column, C};
-    head.dout = {dout + row * C + column, C};
-    head.dqueries = {dqkv + row * dq_width + column, dq_width};
-    head.lse = lse + i * s.time;
-    head.visible = ranges.sample(i / s.heads);
-  };
-  auto* floats = static_cast<float*>(workspace);
-  if (s.ranks == 1)
-    return run_heads<HeadRows>(units, s, dropout, floats, [&](int64_t i) {
-      Head<HeadRows> head;
-      queries(i, head);
-      head.keys = {head.queries.base + C, 3 * C};
-      head.values = {head.queries.base + 2 * C, 3 * C};
-      head.dkeys = {head.dqueries.base + C, 3 * C};
-      head.dvalues = {head.dqueries.base + 2 * C, 3 * C};
-      return head;
-    });
-  run_heads<RankRows>(units, s, dropout, floats, [&](int64_t i) {
-    Head<RankRows> head;
-    queries(i, head);
-    int64_t at = i / s.heads * s.time * 2 * C + i % s.heads * s.head_dim;
-    head.keys = {kv + at, 2 * C, s.batch, s.zigzag()};
-    head.values = {kv + at + C, 2 * C, s.batch, s.zigzag()};
-    head.dkeys = {dkv + at, 2 * C, s.batch, s.zigzag()};
-    head.dvalues = {dkv + at + C, 2 * C, s.batch, s.zigzag()};
-    return head;
-  });
+  run_gradient<Bf16>(s, {documents, qkv, out, lse, dout, dqkv, kv, dkv},
+                     [&]<template <typename> typename Keys>(const auto& find) {
+                       run_heads<Keys>(units, s, dropout, static_cast<float*>(workspace), find);
+                     });
 }
 
 }  // namespace tokamak::cpu
