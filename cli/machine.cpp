@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/parallel.h"
 #include "config/config.h"
+#include "config/foreign_values.h"
 #include "config/gpus.h"
 #include "exec/task_queue.h"
 
@@ -27,7 +28,8 @@ int parse_device(const std::string& device) {
   const char *begin = device.data() + std::min(kPrefix.size(), device.size()), *end = device.data() + device.size();
   auto [at, error] = std::from_chars(begin, end, ordinal);
   if (!device.starts_with(kPrefix) || error != std::errc() || at != end || ordinal < 0)
-    user_error("[device] expected auto, cpu, cuda or cuda:<number>, got '{}'", device);
+    user_error("[device] expected auto, cpu, cuda or cuda:<number>, got '{}'{}", device,
+               value_hint("device", device, {"auto", "cpu", "cuda"}));
   return ordinal;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "config/foreign_values.h"
 
 namespace tokamak {
 
@@ -86,8 +87,15 @@ std::string largest_whole(const Field& field, const Value& value) {
   return std::fabs(*number) >= kExact ? ", with all its digits" : "";
 }
 
+/// What was meant where a text is none of the choices.
+std::string choice_hint(const Field& field, const Value& value) {
+  auto* text = std::get_if<std::string>(&value);
+  return text && !field.rule.choices.empty() ? value_hint(field.key, *text, field.rule.choices) : "";
+}
+
 [[noreturn]] void unexpected(const Field& field, const Value& value, std::string_view where) {
-  user_error("[{}] expected {}{}, got {}", where, expectation(field), largest_whole(field, value), describe(value));
+  user_error("[{}] expected {}{}, got {}{}", where, expectation(field), largest_whole(field, value), describe(value),
+             choice_hint(field, value));
 }
 
 std::string quote(std::string_view text) {

@@ -1,6 +1,6 @@
 #include "base/error.h"
+#include "config/foreign_values.h"
 #include "config/model_config.h"
-#include "config/suggest.h"
 #include "model/gpt.h"
 #include "model/llama.h"
 #include "model/modern.h"
@@ -25,7 +25,7 @@ const ModelFamily& family_of(const ModelConfig& model) {
     known.emplace_back(family->name);
   }
   user_error("[model.family] expected a known family ({}), got '{}'{}", fmt::join(known, ", "), model.family,
-             did_you_mean(model.family, known));
+             value_hint("model.family", model.family, known));
 }
 
 std::vector<std::string> unread_options(const ModelConfig& model) {
