@@ -5,7 +5,9 @@
 #include <bit>
 #include <cstdio>
 #include <future>
+#include <memory>
 #include <span>
+#include <vector>
 
 #include "advise/calibrate.h"
 #include "advise/exact.h"
@@ -382,10 +384,12 @@ TrainingPlan find_layouts(const PlanOptions& options) {
 void describe_best(TrainingPlan& plan) {
   const TrainingRequest& request = plan.request;
   const Estimate& best = plan.layouts[0].estimate;
+  std::future<std::vector<Advice>> advice = std::async(
+      std::launch::async, [&] { return advise(request.run, best.layout, request.platform(request.cluster.gpu)); });
   plan.cluster_changes = cluster_changes(request, plan.found);
   plan.layout_changes = layout_changes(request, best, plan.found);
   plan.limit = limit_of(plan.cluster_changes, best);
-  plan.advice = advise(request.run, best.layout, request.platform(request.cluster.gpu));
+  plan.advice = advice.get();
 }
 
 // The sizes are what is asked for, so that none may be said, nor how long they are trained.
@@ -455,6 +459,13 @@ void require_plan(const PlanOptions& options) {
   if (!options.html.empty()) user_error("[html] expected a plan to draw, got {}, which is text; leave it out", list);
 }
 
+// What a search has compiled is a million small pieces, which take a quarter of a second to free one by one; the system
+// frees them at once when the program ends.
+void keep_until_exit(std::shared_ptr<BlockLibrary> library) {
+  static auto* kept = new std::vector<std::shared_ptr<BlockLibrary>>;
+  kept->push_back(std::move(library));
+}
+
 int run_plan(const PlanOptions& asked) {
   PlanOptions options = asked;
   options.run = with_initial_model(options.run, options.given);
@@ -465,6 +476,7 @@ int run_plan(const PlanOptions& asked) {
   if (options.published) return run_published(options);
   if (!options.budget.empty()) return run_budget(options);
   TrainingPlan plan = find_layouts(options);
+  keep_until_exit(plan.request.library);
   if (!options.json) {  // the answer first: what would be otherwise takes as long again
     fmt::print("{}", printable(format_layouts(plan)));
     std::fflush(stdout);

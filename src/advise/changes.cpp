@@ -16,7 +16,7 @@ namespace {
 // 0 where nothing fits.
 double best_rate(TrainingRequest request, double known = 0) {
   request.wanted = 1;
-  request.rounds = 4;
+  request.rounds = 8;
   if (known > 0) request.most = tokens_of_step(request) / known;
   std::vector<Estimate> found = search_layouts(request);
   return std::max(known, found.empty() ? 0 : tokens_of_step(request) / found[0].time.total());
@@ -68,20 +68,25 @@ std::vector<Change> answer_all(const std::vector<Question>& questions) {
 constexpr std::pair<const char*, int64_t MeshConfig::*> kAxes[] = {
     {"pipe", &MeshConfig::pipe}, {"context", &MeshConfig::context}, {"tensor", &MeshConfig::tensor}};
 
-// Twice and half of each axis, with what data has then, and the best of all else.
+// Twice and half of each axis, with what data has then, and the best of all else but a pipeline's schedule.
 void add_axis_changes(const TrainingRequest& request, const Estimate& best, const std::vector<Estimate>& found,
                       std::vector<Question>& questions) {
   double rate = tokens_of_step(request) / best.time.total();
+  const MeshConfig own = best.layout.mesh;
+  const std::vector<ParallelLayout> layouts =
+      all_layouts(request.run, request.gpus, request.cluster.gpus_per_node, request.sequences, request.schedules);
   for (auto [name, axis] : kAxes)
-    for (int64_t size : {best.layout.mesh.*axis * 2, best.layout.mesh.*axis / 2}) {
-      MeshConfig wanted = best.layout.mesh;
+    for (int64_t size : {own.*axis * 2, own.*axis / 2}) {
+      MeshConfig wanted = own;
       wanted.*axis = size;
+      bool holds_schedule = wanted.pipe > 1 && own.pipe > 1;
       TrainingRequest changed = request;
-      changed.allows = [wanted](const ParallelLayout& layout) {
-        return std::all_of(std::begin(kAxes), std::end(kAxes),
+      changed.allows = [wanted, holds_schedule](const ParallelLayout& layout) {
+        return (!holds_schedule || layout.mesh.schedule == wanted.schedule) &&
+               std::all_of(std::begin(kAxes), std::end(kAxes),
                            [&](auto one) { return layout.mesh.*one.second == wanted.*one.second; });
       };
-      if (size > 0 && !allowed_layouts(changed).empty())
+      if (size > 0 && std::ranges::any_of(layouts, changed.allows))
         questions.push_back([=, &found] { return change_of(fmt::format("{} {}", name, size), changed, found, rate); });
     }
 }

@@ -22,10 +22,16 @@ double planned_bytes(const ClusterConfig& cluster, const MeshConfig& mesh) {
 }
 
 Estimate estimate(const RunConfig& run, const ParallelLayout& layout, const ClusterConfig& cluster,
-                  const Platform& platform, BlockCosts& blocks, const RecomputeCurve& curve, double most) {
-  Composition composition{
-      run.model.layers, layout, planned_bytes(cluster, layout.mesh),    with_links(platform, cluster, layout.mesh),
-      blocks,           most,   run.compile.recompute == kRecompute[0], curve};
+                  const Platform& platform, BlockCosts& blocks, const RecomputeCurve& curve, double most,
+                  bool makes_fit) {
+  Composition composition{run.model.layers,
+                          layout,
+                          planned_bytes(cluster, layout.mesh),
+                          with_links(platform, cluster, layout.mesh),
+                          blocks,
+                          most,
+                          makes_fit && run.compile.recompute == kRecompute[0],
+                          curve};
   return layout.mesh.pipe > 1 ? compose_pipeline(composition) : compose_step(composition);
 }
 

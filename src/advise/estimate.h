@@ -26,11 +26,11 @@ struct Estimate {
 
 /// What a layout takes on a cluster's GPUs. Where it is too much, as much is computed again as makes it fit, and the
 /// layout's budget is set; where even that is not enough, memory.total() is still more than there is, and also where
-/// it would take longer than `most` seconds then. `blocks` are those of its key, and `curve` says where to begin.
-/// `platform` is of the cluster's GPU. UserError where the compiler refuses the layout.
+/// it would take longer than `most` seconds then, or is not to be made to fit. `blocks` are those of its key, and
+/// `curve` says where to begin. `platform` is of the cluster's GPU. UserError where the compiler refuses the layout.
 Estimate estimate(const RunConfig& run, const ParallelLayout& layout, const ClusterConfig& cluster,
                   const Platform& platform, BlockCosts& blocks, const RecomputeCurve& curve = RecomputeCurve(),
-                  double most = std::numeric_limits<double>::infinity());
+                  double most = std::numeric_limits<double>::infinity(), bool makes_fit = true);
 Estimate estimate(const RunConfig& run, const ParallelLayout& layout, const ClusterConfig& cluster,
                   const Platform& platform);
 

@@ -20,7 +20,7 @@ class Enumerator {
   Enumerator(const RunConfig& run, int64_t gpus, int64_t gpus_per_node, int64_t sequences,
              const std::vector<ScheduleChoice>& schedules)
       : model_(run.model), usual_(run.mesh), gpus_(gpus), node_(gpus_per_node), sequences_(sequences),
-        schedules_(schedules), largest_bytes_(largest_matrix_bytes(run.model)) {}
+        schedules_(schedules), divisors_(divisors_of(sequences)), largest_bytes_(largest_matrix_bytes(run.model)) {}
 
   std::vector<ParallelLayout> run() {
     for (int64_t tensor = 1; tensor <= std::min({node_, gpus_, model_.heads}); ++tensor)
@@ -31,6 +31,17 @@ class Enumerator {
   }
 
  private:
+  static std::vector<int64_t> divisors_of(int64_t number) {
+    std::vector<int64_t> divisors;
+    for (int64_t one = 1; one * one <= number; ++one) {
+      if (number % one != 0) continue;
+      divisors.push_back(one);
+      if (one * one < number) divisors.push_back(number / one);
+    }
+    std::ranges::sort(divisors);
+    return divisors;
+  }
+
   // In a low type. Tables are no part of a block.
   static double largest_matrix_bytes(const ModelConfig& model) {
     double largest = 0;
@@ -83,7 +94,8 @@ class Enumerator {
   // Of every size that divides a data rank's sequences.
   void add_micro_batches(const MeshConfig& mesh) {
     int64_t share = sequences_ / mesh.data, most = kMostTokens * mesh.context / model_.context;
-    for (int64_t micro_batch = 1; micro_batch <= std::min(share, std::max<int64_t>(most, 1)); ++micro_batch) {
+    for (int64_t micro_batch : divisors_) {
+      if (micro_batch > std::max<int64_t>(most, 1)) break;
       if (share % micro_batch != 0) continue;
       int64_t micro_batches = share / micro_batch;
       if (mesh.interleave == 1 || micro_batches % mesh.pipe == 0)
@@ -95,6 +107,7 @@ class Enumerator {
   const MeshConfig& usual_;
   int64_t gpus_, node_, sequences_;
   const std::vector<ScheduleChoice>& schedules_;
+  std::vector<int64_t> divisors_;  // of the sequences
   double largest_bytes_;
   std::vector<ParallelLayout> layouts_;
 };

@@ -90,6 +90,7 @@ RoughCosts::Alone RoughCosts::alone(const ParallelLayout& layout, const RoughBlo
   int64_t whole = blocks.are_of_many ? kMany * ranks : std::max<int64_t>(int64_t(std::ceil(sequences)), 1);
   // Of a single micro-batch ZeRO 1 scatters gradients as ZeRO 2 does.
   int64_t zero = layout.mesh.zero == 1 && !accumulates(layout) ? 2 : layout.mesh.zero;
+  if (blocks.are_of_many) zero = std::min<int64_t>(zero, 2);  // to gather parameters, too, takes no less
   return {unit_layout(request_, layout.mesh.tensor, ranks, zero, whole), sequences / double(whole)};
 }
 

@@ -21,6 +21,7 @@ auto mesh_key(const ParallelLayout& layout) {
   return std::tuple(m.pipe, m.data, m.context, m.tensor, m.zero, m.pipe > 1 ? m.schedule : "");
 }
 using MeshKey = decltype(mesh_key({}));
+constexpr size_t kZero = 4;  // its place in a key
 
 // The layouts that may be fast are looked at first, and each more closely the longer it stays among them: by what its
 // blocks take at least, and then as a whole.
@@ -34,11 +35,11 @@ class Search {
     std::vector<RoughCosts::Asked> asked;
     for (const ParallelLayout& layout : layouts_) asked.push_back({&layout});
     rough_.prepare(asked);
+    curve_ = rough_.curve();
     for (size_t place = 0; place < layouts_.size(); ++place) add({place});
-    for (int round = 0; !queue_.empty() && queue_.top().least <= most() && !is_enough(round); ++round) look_at_next();
-    if (tries_more_chunks()) try_more_chunks();
+    for (int round = 0; has_next(limits()) && !is_enough(round); ++round) look_at_next();
     std::vector<Estimate> list;
-    for (auto& [key, one] : best_) list.push_back(std::move(one.first));
+    for (auto& [key, one] : best_) list.push_back(std::move(one.best));
     std::stable_sort(list.begin(), list.end(),
                      [](const Estimate& a, const Estimate& b) { return a.time.total() < b.time.total(); });
     return list;
@@ -48,7 +49,8 @@ class Search {
   struct Candidate {
     size_t place = 0;  // among all that are allowed
     RoughBlocks blocks = {};
-    double least = 0;  // seconds: it takes no less
+    double least = 0;       // seconds: it takes no less
+    bool is_large = false;  // it does not fit unless values are computed again
     bool operator<(const Candidate& other) const { return std::tie(other.least, other.place) < std::tie(least, place); }
   };
 
@@ -64,33 +66,64 @@ class Search {
 
   bool is_enough(int rounds) const { return request_.rounds > 0 && rounds >= request_.rounds && !best_.empty(); }
 
-  // What takes longer than the last of the wanted meshes is of no use, nor what takes more than was said.
-  double most() const {
+  // Of a mesh: the fastest micro-batch, and where that is interleaved what it is with the best number of chunks.
+  struct Found {
+    size_t place = 0;  // among all that are allowed
+    Estimate usual, best;
+  };
+
+  // What takes longer than the last of the wanted meshes is of no use, nor what takes more than was said. Layouts which
+  // may have more chunks are compared by as many as all have.
+  struct Limits {
+    double seconds = kNever, may_have_more = kNever;
+  };
+  Limits limits() const {
+    return {limit([](const Found& one) { return one.best.time.total(); }),
+            limit([](const Found& one) { return one.usual.time.total(); })};
+  }
+  template <typename Seconds>
+  double limit(Seconds seconds_of) const {
     if (best_.size() < request_.wanted) return request_.most;
     std::vector<double> seconds;
-    for (const auto& [key, one] : best_) seconds.push_back(one.first.time.total());
+    for (const auto& [key, one] : best_) seconds.push_back(seconds_of(one));
     std::nth_element(seconds.begin(), seconds.begin() + int64_t(request_.wanted) - 1, seconds.end());
     return std::min(seconds[request_.wanted - 1], request_.most);
   }
+  double limit_of(const ParallelLayout& layout, const Limits& limits) const {
+    return may_have_more_chunks(layout.mesh) ? limits.may_have_more : limits.seconds;
+  }
 
-  // What was told roughly of micro-batches of one mesh is off by nearly the same, but for what each of them sends.
-  bool is_slower_in_mesh(const Candidate& candidate) const {
-    constexpr double kAlike = 0.995, kAlikeThatSend = 0.99;
+  // Drops what is known to take longer.
+  bool has_next(const Limits& limits) {
+    while (!queue_.empty() && queue_.top().least > limit_of(layouts_[queue_.top().place], limits)) queue_.pop();
+    return !queue_.empty();
+  }
+
+  // What was told roughly of micro-batches of one mesh is off by nearly the same, but for what each of them sends; and
+  // of a pipeline with ZeRO as of that without.
+  bool is_too_slow(const Candidate& candidate, double limit) const {
+    constexpr double kAlike = 0.995, kAlikeThatSend = 0.99, kAlikeMeshes = 0.98;
+    if (candidate.is_large) return false;  // more is known of it
+    const MeshConfig& mesh = layouts_[candidate.place].mesh;
     MeshKey key = mesh_key(layouts_[candidate.place]);
-    auto best = best_.find(key);
-    if (best == best_.end()) return false;
-    double alike = layouts_[candidate.place].mesh.zero <= 1 ? kAlike : kAlikeThatSend;
+    if (auto best = best_.find(key); best != best_.end()) {
+      auto ratio = ratio_.find(key);
+      double alike = mesh.zero <= 1 ? kAlike : kAlikeThatSend;
+      double factor = ratio == ratio_.end() ? 1 : std::max(1.0, alike * ratio->second);
+      return factor * candidate.least > best->second.usual.time.total();
+    }
+    if (mesh.pipe == 1 || mesh.zero > 1) return false;
+    std::get<kZero>(key) = 1 - mesh.zero;
     auto ratio = ratio_.find(key);
-    double factor = ratio == ratio_.end() ? 1 : std::max(1.0, alike * ratio->second);
-    return factor * candidate.least > best->second.first.time.total();
+    return ratio != ratio_.end() && kAlikeMeshes * ratio->second * candidate.least > limit;
   }
 
   // Those of a few groups of blocks at a time, which are compiled side by side.
   void look_at_next() {
-    constexpr size_t kAtOnce = 2;
-    std::map<BlockKey, std::vector<size_t>> groups;  // places
-    double limit = most();
-    while (!queue_.empty() && queue_.top().least <= limit) {
+    const size_t at_once = std::min<size_t>(request_.wanted, 2);
+    std::map<BlockKey, std::vector<Candidate>> groups;
+    const Limits limit = limits();
+    while (has_next(limit)) {
       Candidate next = queue_.top();
       const ParallelLayout& layout = layouts_[next.place];
       BlockKey key = block_key(layout);
@@ -98,20 +131,20 @@ class Search {
         know_better(limit);
         continue;
       }
-      if (!groups.contains(key) && groups.size() == kAtOnce) break;
+      if (!groups.contains(key) && groups.size() == at_once) break;
       queue_.pop();
-      if (!is_slower_in_mesh(next)) groups[key].push_back(next.place);
+      if (!is_too_slow(next, limit_of(layout, limit))) groups[key].push_back(next);
     }
     estimate_all(groups, limit);
   }
 
   // Some of those that come next, by blocks more like their own, which are compiled side by side.
-  void know_better(double limit) {
+  void know_better(const Limits& limit) {
     constexpr size_t kAtOnce = 4;  // that take compiling
     std::vector<Candidate> some;
     std::vector<RoughCosts::Asked> asked;
     size_t unknown = 0;
-    while (unknown < kAtOnce && !queue_.empty() && !is_known(queue_.top()) && queue_.top().least <= limit) {
+    while (unknown < kAtOnce && has_next(limit) && !is_known(queue_.top())) {
       Candidate next = queue_.top();
       queue_.pop();
       const ParallelLayout& layout = layouts_[next.place];
@@ -125,84 +158,107 @@ class Search {
   }
 
   // What a layout may take, with a limit for all: no more than another one of its mesh.
-  double most_of(size_t place, double limit) const {
-    auto at = best_.find(mesh_key(layouts_[place]));
-    return at == best_.end() ? limit : std::min(limit, at->second.first.time.total());
+  double most_of(const ParallelLayout& layout, const Limits& limits) const {
+    auto at = best_.find(mesh_key(layout));
+    double most = limit_of(layout, limits);
+    return at == best_.end() ? most : std::min(most, at->second.usual.time.total());
   }
 
-  void estimate_all(const std::map<BlockKey, std::vector<size_t>>& groups, double limit) {
+  // What does not fit as it is waits until it is the next among all others again: to find how little must be computed
+  // again takes long, and often it is known by then that others are faster. With more chunks a pipeline may be.
+  void estimate_all(const std::map<BlockKey, std::vector<Candidate>>& groups, const Limits& limits) {
     struct Task {
       BlockCosts* blocks = nullptr;
-      const std::vector<size_t>* places = nullptr;
-      std::vector<std::optional<Estimate>> found = {};
+      const std::vector<Candidate>* candidates = nullptr;
+      std::vector<std::optional<Found>> found = {};
     };
     std::vector<Task> tasks;
-    for (const auto& [key, places] : groups)
-      tasks.push_back({&request_.library->of(request_.run, layouts_[places[0]]), &places});
+    for (const auto& [key, candidates] : groups)
+      tasks.push_back({&request_.library->of(request_.run, layouts_[candidates[0].place]), &candidates});
     parallel_tasks(int64_t(tasks.size()), [&](int64_t i) {
       Task& task = tasks[size_t(i)];
-      for (size_t place : *task.places)
-        task.found.push_back(try_layout(layouts_[place], *task.blocks, most_of(place, limit)));
+      for (const Candidate& one : *task.candidates) task.found.push_back(find(one, *task.blocks, limits));
     });
     for (const Task& task : tasks)
       for (size_t i = 0; i < task.found.size(); ++i)
-        if (task.found[i]) keep(*task.found[i], (*task.places)[i]);
+        if (task.found[i]) take(*task.found[i], (*task.candidates)[i]);
   }
 
-  // None where the compiler refuses it, or it does not fit, or takes more than `most` seconds anyway.
-  std::optional<Estimate> try_layout(const ParallelLayout& layout, BlockCosts& blocks, double most) {
+  std::optional<Found> find(const Candidate& candidate, BlockCosts& blocks, const Limits& limits) const {
+    const ParallelLayout& layout = layouts_[candidate.place];
+    bool may_have_more = may_have_more_chunks(layout.mesh);
+    double most = most_of(layout, limits);
+    std::optional<Estimate> one = try_layout(layout, blocks, most, candidate.is_large || may_have_more);
+    if (!one) return {};
+    may_have_more &= fits(*one, request_.cluster);
+    return Found{candidate.place, *one, may_have_more ? with_more_chunks(*one, blocks) : *one};
+  }
+
+  void take(const Found& found, Candidate candidate) {
+    const Estimate& one = found.usual;
+    if (fits(one, request_.cluster)) return keep(found);
+    if (candidate.is_large || may_have_more_chunks(one.layout.mesh)) return;
+    candidate.is_large = true;
+    candidate.least = std::max(candidate.least, one.time.total());
+    queue_.push(candidate);
+  }
+
+  // None where the compiler refuses it. It may not fit where it takes more than `most` seconds anyway, or nothing may
+  // be computed again to make it fit.
+  std::optional<Estimate> try_layout(const ParallelLayout& layout, BlockCosts& blocks, double most,
+                                     bool makes_fit) const {
     try {
-      Estimate one = estimate(request_.run, layout, request_.cluster, platform_, blocks, rough_.curve(), most);
-      if (fits(one, request_.cluster)) return one;
+      return estimate(request_.run, layout, request_.cluster, platform_, blocks, curve_, most, makes_fit);
     } catch (const UserError&) {  // as of a batch that cannot be halved
     }
     return {};
   }
 
-  bool tries_more_chunks() const {
-    return std::any_of(request_.schedules.begin(), request_.schedules.end(),
-                       [](const ScheduleChoice& choice) { return choice.or_more_chunks; });
+  bool may_have_more_chunks(const MeshConfig& mesh) const {
+    return mesh.interleave > 1 && mesh.chunk_layers.empty() &&
+           std::ranges::any_of(request_.schedules, &ScheduleChoice::or_more_chunks);
   }
 
-  // Of the best micro-batch of each mesh. More chunks make the bubble smaller, and send more: the time has one minimum,
-  // but for chunks of one layer more than others.
-  void try_more_chunks() {
+  // More chunks make the bubble smaller, and send more: the time has one minimum, but for chunks of one layer more than
+  // others.
+  Estimate with_more_chunks(Estimate best, BlockCosts& blocks) const {
     constexpr int64_t kInVain = 2;
-    for (auto& [key, of_mesh] : best_) {
-      Estimate& best = of_mesh.first;
-      ParallelLayout layout = best.layout;
-      if (layout.mesh.interleave == 1 || !layout.mesh.chunk_layers.empty()) continue;
-      layout.budget_gib = 0;
-      BlockCosts& blocks = request_.library->of(request_.run, layout);
-      int64_t most = most_chunks(request_.run.model.layers) / layout.mesh.pipe;
-      for (int64_t in_vain = 0; in_vain < kInVain && ++layout.mesh.interleave <= most; ++in_vain) {
-        std::optional<Estimate> one = try_layout(layout, blocks, best.time.total());
-        if (!one || one->time.total() >= best.time.total()) continue;
-        best = std::move(*one);
-        in_vain = -1;
-      }
+    ParallelLayout layout = best.layout;
+    layout.budget_gib = 0;
+    int64_t most = most_chunks(request_.run.model.layers) / layout.mesh.pipe;
+    for (int64_t in_vain = 0; in_vain < kInVain && ++layout.mesh.interleave <= most; ++in_vain) {
+      std::optional<Estimate> one = try_layout(layout, blocks, best.time.total(), true);
+      if (!one || !fits(*one, request_.cluster) || one->time.total() >= best.time.total()) continue;
+      best = std::move(*one);
+      in_vain = -1;
     }
+    return best;
   }
 
-  void keep(const Estimate& one, size_t place) {
+  void keep(const Found& found) {
+    const Estimate& one = found.usual;
+    MeshKey key = mesh_key(one.layout);
     if (one.layout.budget_gib == 0) {  // little is known roughly of what is computed again
-      double ratio = one.time.total() / rough_.seconds(layouts_[place]).value_or(kNever);
-      double& least = ratio_.try_emplace(mesh_key(one.layout), ratio).first->second;
+      double ratio = one.time.total() / rough_.seconds(layouts_[found.place]).value_or(kNever);
+      double& least = ratio_.try_emplace(key, ratio).first->second;
       least = std::min(least, ratio);
     }
-    auto [at, is_new] = best_.try_emplace(mesh_key(one.layout), one, place);
+    auto [at, is_new] = best_.try_emplace(key, found);
     if (is_new) return;
-    auto order = [](const Estimate& estimate, size_t at) { return std::tuple(estimate.time.total(), at); };
-    if (order(one, place) < order(at->second.first, at->second.second)) at->second = {one, place};
+    Found& known = at->second;
+    auto order = [](const Found& some) { return std::tuple(some.usual.time.total(), some.place); };
+    if (order(found) < order(known)) known.usual = found.usual, known.place = found.place;
+    if (found.best.time.total() < known.best.time.total()) known.best = found.best;
   }
 
   const TrainingRequest& request_;
   Platform platform_;
   RoughCosts rough_;
+  RecomputeCurve curve_;
   std::map<MeshKey, double> ratio_;  // of an estimate to what was said roughly, the least of a mesh
   std::vector<ParallelLayout> layouts_;
   std::priority_queue<Candidate> queue_;
-  std::map<MeshKey, std::pair<Estimate, size_t>> best_;  // with its place among all
+  std::map<MeshKey, Found> best_;
 };
 
 }  // namespace
