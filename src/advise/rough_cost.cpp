@@ -185,10 +185,11 @@ double RoughCosts::sent_seconds(const ParallelLayout& layout, const Unit& unit) 
   Link link = axis_link(request_.cluster, mesh.context * mesh.tensor, mesh.data);
   auto layers = double(request_.run.model.layers);
   double all = (layers * unit.block.kept.gradients + unit.ends.kept.gradients) / double(mesh.pipe);
-  double scattered = all / double(mesh.context) * double(mesh.data - 1) / double(mesh.data) / link.bandwidth;
-  if (adds_once(layout)) return (mesh.zero == 0 ? 2 * double(mesh.context) : 1.0) * scattered;
-  double low = scattered / 2;
-  return (mesh.zero == 3 ? 3 : 1) * (adds_gradients_once(mesh.zero) ? 1 : double(layout.micro_batches)) * low;
+  if (adds_once(layout) && mesh.zero == 0) return all_reduce_seconds(link, mesh.data, all);
+  auto gather = [&](double bytes) { return all_gather_seconds(link, mesh.data, bytes / double(mesh.context)); };
+  if (adds_once(layout)) return gather(all);
+  return (mesh.zero == 3 ? 3 : 1) * (adds_gradients_once(mesh.zero) ? 1 : double(layout.micro_batches)) *
+         gather(all / 2);
 }
 
 double RoughCosts::kept_bytes(const ParallelLayout& layout) {

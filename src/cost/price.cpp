@@ -95,6 +95,14 @@ Price price(const Graph& graph, const Node& node, const Platform& platform) {
   return price;
 }
 
+double product_seconds(double flops, NumberFormat format, const Target& target) {
+  return flops / product_rate(target, format);
+}
+
+double copies_seconds(double bytes, double kernels, const Target& target) {
+  return bytes / target.memory_bandwidth + kernels * target.launch_seconds;
+}
+
 double transfer_seconds(double bytes, const std::string& axis, const Target& target) {
   LinkRate link = target.link(axis);
   return bytes / link.bandwidth + link.seconds;

@@ -4,6 +4,7 @@
 
 #include "graph/op_def.h"
 #include "graph/platform.h"
+#include "ops/number_format.h"
 
 namespace tokamak {
 
@@ -26,6 +27,12 @@ Price price(const Graph& graph, const Node& node, const Target& target);
 
 /// The same, with seconds as they were measured where they were.
 Price price(const Graph& graph, const Node& node, const Platform& platform);
+
+/// What a product of so many FLOPs takes in a format, before anyone makes it: without its launch.
+double product_seconds(double flops, NumberFormat format, const Target& target);
+
+/// What so many kernels take that only move bytes, read and written, from memory and to it.
+double copies_seconds(double bytes, double kernels, const Target& target);
 
 /// What so many bytes take from one stage of a pipeline to the next.
 double transfer_seconds(double bytes, const std::string& axis, const Target& target);

@@ -1,5 +1,6 @@
 #include "passes/float8_products.h"
 
+#include "cost/price.h"
 #include "graph/rewriter.h"
 #include "ops/classifier.h"
 #include "ops/cross_entropy.h"
@@ -262,12 +263,11 @@ class Float8Products {
     return saves_more(d, 2 * double(std::min(d.m, d.n)) * double(d.k));
   }
 
-  // Seconds of the product in bf16 against those in eight bits, with casts that move so many bytes.
+  // The product in bf16 against that in eight bits, with casts that move so many bytes.
   bool saves_more(const MatmulDims& d, double bytes) const {
     double flops = 2 * double(d.m) * double(d.n) * double(d.k);
-    double saved =
-        flops / product_rate(target_, NumberFormat::kBf16) - flops / product_rate(target_, NumberFormat::kF8E4M3);
-    return saved > bytes / target_.memory_bandwidth + kLaunches * target_.launch_seconds;
+    return product_seconds(flops, NumberFormat::kBf16, target_) >
+           product_seconds(flops, NumberFormat::kF8E4M3, target_) + copies_seconds(bytes, kLaunches, target_);
   }
 
   // a^T b as a product whose one operand is transposed: the one that is not hidden.

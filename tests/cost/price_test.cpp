@@ -57,6 +57,12 @@ TEST(Price, MatmulByTheRateOfItsOperands) {
   EXPECT_NEAR(bf16.seconds, 200e3 / 4e9 + 1e-3, 1e-9);
 }
 
+TEST(Price, ProductsAndCopiesThatAreNoNodesYet) {
+  EXPECT_DOUBLE_EQ(product_seconds(8e9, NumberFormat::kF32, target()), 8);
+  EXPECT_DOUBLE_EQ(product_seconds(8e9, NumberFormat::kBf16, target()), 2);
+  EXPECT_DOUBLE_EQ(copies_seconds(3e6, 4, target()), 3 + 4e-3);
+}
+
 TEST(Price, MemoryBoundWhenBytesTakeLonger) {
   Price p = price_of(kMatmul);
   EXPECT_TRUE(p.memory_bound);
