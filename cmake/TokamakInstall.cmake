@@ -48,7 +48,7 @@ include(\"${PROJECT_SOURCE_DIR}/cmake/install_share.cmake\")" COMPONENT program)
 
 # Interface libraries that carry what the libraries link (cmake/Tokamak*.cmake, cmake/TokamakSources.cmake).
 set(carriers tokamak_everything tokamak_parallel tokamak_matmul tokamak_cuda_libraries)
-foreach(carrier tokamak_cudnn tokamak_nccl tokamak_cupti tokamak_source_CSV tokamak_source_UTF8PROC tokamak_source_ZLIB tokamak_source_ZSTD tokamak_source_LIBARCHIVE
+foreach(carrier tokamak_cudnn tokamak_nccl tokamak_cupti tokamak_source_CSV tokamak_source_OPENSSL tokamak_source_UTF8PROC tokamak_source_ZLIB tokamak_source_ZSTD tokamak_source_LIBARCHIVE
                 tokamak_source_HDF5 tokamak_source_LMDB)
   if(TARGET ${carrier})
     list(APPEND carriers ${carrier})

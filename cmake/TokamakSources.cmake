@@ -30,6 +30,7 @@ tokamak_source_library(ZSTD PACKAGE libzstd-dev HEADER zstd.h LIBRARY zstd)
 tokamak_source_library(LIBARCHIVE PACKAGE libarchive-dev HEADER archive.h LIBRARY archive)
 tokamak_source_library(CSV PACKAGE libcsv-dev HEADER csv.h LIBRARY csv)
 tokamak_source_library(UTF8PROC PACKAGE libutf8proc-dev HEADER utf8proc.h LIBRARY utf8proc)
+tokamak_source_library(OPENSSL PACKAGE libssl-dev HEADER openssl/evp.h LIBRARY crypto)
 tokamak_source_library(HDF5 PACKAGE libhdf5-dev HEADER hdf5.h LIBRARY hdf5_serial hdf5 SUFFIXES hdf5/serial)
 tokamak_source_library(LMDB PACKAGE liblmdb-dev HEADER lmdb.h LIBRARY lmdb)
 if(TARGET tokamak_source_HDF5)  # whose functions change their meaning with its version

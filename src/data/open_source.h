@@ -15,8 +15,12 @@
 namespace tokamak {
 
 class ConversationReader;  // data/conversation.h
+class MdsHashes;           // data/sources/mds_hashes.h
 class PassedOver;          // data/passed_over.h
 class SourceNotes;         // data/source_notes.h
+
+/// What remembers the indexes that were read, to be shared by all shards of a folder.
+std::shared_ptr<MdsHashes> make_mds_hashes();
 
 /// How to read what a name does not tell by its extension.
 struct SourceOptions {
@@ -33,6 +37,7 @@ struct SourceOptions {
   std::shared_ptr<const ConversationReader> conversations =
       {};                                   // what reads objects of JSON; null: their field is text
   std::shared_ptr<SourceNotes> notes = {};  // hears what a user should know of the content; may be null
+  std::shared_ptr<MdsHashes> mds_hashes = make_mds_hashes();
 };
 
 /// A format by its name, as --format takes it.

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "data/fingerprint.h"
 #include "data/json_fields.h"
+#include "data/sources/mds_index.h"
 
 namespace tokamak {
 
@@ -69,7 +70,9 @@ int64_t SplitIndex::max_token() const {
   return max;
 }
 
-bool is_prepared(const fs::path& path) { return fs::is_directory(path) && fs::exists(path / kIndexFile); }
+bool is_prepared(const fs::path& path) {
+  return fs::is_directory(path) && fs::exists(path / kIndexFile) && mds_index_entries(path / kIndexFile).empty();
+}
 
 void require_finished(const fs::path& path) {
   if (is_prepared(path) || !fs::is_directory(path / kUnfinishedFolder)) return;

@@ -42,7 +42,7 @@ inline constexpr const char* kIndexFormat = "tokamak-tokens";
 /// The folder inside it that holds what `prepare` has not finished.
 inline constexpr const char* kUnfinishedFolder = "prepare.unfinished";
 
-/// Whether `path` is a folder with an index, that is, a finished one.
+/// Whether `path` is a folder with an index (not MDS's, which is called so, too), that is, a finished one.
 bool is_prepared(const std::filesystem::path& path);
 
 /// A UserError if `path` is a folder where `prepare` has begun, but there is no finished data yet.

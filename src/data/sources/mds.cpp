@@ -3,7 +3,9 @@
 #include <utility>
 
 #include "base/error.h"
+#include "data/source_notes.h"
 #include "data/sources/document_checks.h"
+#include "data/sources/mds_hashes.h"
 #include "data/sources/mds_shard.h"
 #include "data/sources/source_format.h"
 
@@ -159,8 +161,20 @@ class MdsSource : public Source {
   std::vector<int32_t> tokens_;
 };
 
+/// The shard's bytes, which at their end must have the hashes of its index.
+std::unique_ptr<ByteStream> open_checked(const std::filesystem::path& path, const SourceOptions& options) {
+  Hashes hashes = options.mds_hashes->of(path);
+  for (const auto& [name, hex] : hashes)
+    if (!open_digest(name))
+      note(options, "hashes that are not checked",
+           fmt::format("warning: [mds] {}: its hashes by {} are not checked, as this program does not know them{}",
+                       (path.parent_path() / "index.json").string(), name,
+                       open_digest("sha1") ? "" : " (it was built without libssl-dev)"));
+  return with_hashes(open_bytes(path, options), hashes, "index.json");
+}
+
 std::unique_ptr<Source> open(const std::filesystem::path& path, const SourceOptions& options) {
-  return std::make_unique<MdsSource>(open_bytes(path, options), options);
+  return std::make_unique<MdsSource>(open_checked(path, options), options);
 }
 
 }  // namespace

@@ -95,6 +95,13 @@ std::optional<std::vector<fs::path>> mds_shards(const fs::path& index) {
   return shards;
 }
 
+nlohmann::json mds_index_entries(const fs::path& index) {
+  std::error_code error;
+  if (!fs::is_regular_file(index, error) || !may_be_mds(index)) return nlohmann::json::array();
+  nlohmann::json list = shards_of(read_file(index, kMostIndexBytes));
+  return list.is_null() ? nlohmann::json::array() : list;
+}
+
 bool is_mds_name(const fs::path& path) {
   return fs::path(without_compression_ending(path.filename().string())).extension() == ".mds";
 }

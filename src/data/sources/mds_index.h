@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <vector>
 
@@ -12,6 +13,9 @@ namespace tokamak {
 /// latter. Nothing where the file is no index of MDS. UserErrors for a shard that is not there, has another size than
 /// the index says, lies outside of the folder or is compressed in a way that is not read.
 std::optional<std::vector<std::filesystem::path>> mds_shards(const std::filesystem::path& index);
+
+/// The list of shards in such a file; an empty one where it is no index of MDS, or not there.
+nlohmann::json mds_index_entries(const std::filesystem::path& index);
 
 /// Whether a file's name is that of a shard.
 bool is_mds_name(const std::filesystem::path& path);

@@ -3,6 +3,7 @@
 #include "data/passed_over.h"
 #include "data/source_notes.h"
 #include "data/sources/mds_index.h"
+#include "data/token_shard_index.h"
 #include "tests/data/sources/mds_bytes.h"
 #include "tests/data/sources/source_test.h"
 
@@ -134,6 +135,15 @@ TEST_F(MdsTest, TheIndexOfAFolderNamesItsShards) {
                                 entry("shard.00001.mds", 1, "shard.00001.mds.zstd", shard.size()));
   EXPECT_EQ(found(), (Documents{"part/shard.00000.mds", "shard.00000.mds", "shard.00001.mds.zstd"}));
   EXPECT_EQ(passed_over_.total(), 2) << passed_over_.describe("");  // old.mds and what is there uncompressed, too
+}
+
+TEST_F(MdsTest, AFolderOfShardsIsNoPreparedOne) {
+  std::string shard = two_texts();
+  write("a.mds", shard);
+  write_index("index.json", entry("a.mds", shard.size()));
+  EXPECT_FALSE(is_prepared(folder_.path()));
+  write("index.json", "{}");
+  EXPECT_TRUE(is_prepared(folder_.path())) << "damaged, but who else names a file so?";
 }
 
 TEST_F(MdsTest, AnIndexOfAnotherProgramIsNone) {
