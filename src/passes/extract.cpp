@@ -31,6 +31,7 @@ Graph extract(const Graph& graph, const Part& part) {
   std::vector<bool> needed = find_needed(graph, part);
   std::vector<ValueId> map(size_t(graph.num_values()), kNoValue);
   auto add_state = [&](const StandIn& state) {
+    if (ValueId known = out.find_argument(state.name); known != kNoValue) return known;  // of values that are the same
     return out.add_argument(Argument::Kind::kState, state.name, state.type, state.spec);
   };
   for (const Argument& a : graph.arguments())

@@ -1,5 +1,6 @@
 #include "passes/hoist_weights.h"
 
+#include "base/error.h"
 #include "graph/op_def.h"
 #include "ops/collective.h"
 #include "ops/pointwise.h"
@@ -8,67 +9,154 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
+#include <map>
 
 namespace tokamak {
 namespace {
 
-// By node: whether it is an all_gather or a cast before the update, of nothing but parameters and what is made of them
-// so.
-std::vector<bool> find_of_parameters(const Graph& graph) {
-  std::vector<bool> values(size_t(graph.num_values()), false), nodes;
-  for (const Argument& argument : graph.arguments())
-    values[size_t(argument.value)] = argument.kind == Argument::Kind::kParameter;
-  for (const Node& node : graph.nodes()) {
-    bool moves = (node.op == &op::all_gather || node.op == &op::cast) && node.phase != Phase::kUpdate;
-    nodes.push_back(moves && std::all_of(node.inputs.begin(), node.inputs.end(),
-                                         [&](ValueId input) { return values[size_t(input)]; }));
-    for (ValueId output : node.outputs) values[size_t(output)] = nodes.back();
-  }
-  return nodes;
+bool is_move(const Node& node) { return node.op == &op::all_gather || node.op == &op::cast; }
+
+bool is_float8_value(const Graph& graph, const Node& node) { return is_float8(graph.dtype(node.outputs[0])); }
+
+// To leave it would only make what is read larger: who reads it makes it.
+bool widens(const Graph& graph, const Node& node) {
+  return node.op == &op::cast && dtype_bytes(graph.dtype(node.outputs[0])) > dtype_bytes(graph.dtype(node.inputs[0]));
 }
 
-// Leaves out casts that something other than such an all_gather reads.
-void leave_casts(const Graph& graph, const Users& users, std::vector<bool>& taken) {
-  for (size_t n = taken.size(); n-- > 0;) {
-    const Node& node = graph.nodes()[n];
-    if (!taken[n] || node.op == &op::all_gather) continue;
-    std::span<const int> readers = users[size_t(node.outputs[0])];
-    taken[n] =
-        !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](int user) { return taken[size_t(user)]; });
+// By node, which of them are taken.
+class Choice {
+ public:
+  Choice(const Graph& graph, const PassContext& context)
+      : graph_(graph), users_(graph), taken_(graph.nodes().size(), false) {
+    if (context.zero == 3) return;
+    find_of_parameters();
+    if (context.options.memory_budget_gib > 0) leave_casts();
+    leave_what_widens();
   }
-}
 
-// "h.0.mlp.c_fc.weight.cast.all_gather": the parameter, and what is done to it. Each output of a node is made of the
+  bool takes(size_t node) const { return taken_[node]; }
+
+  // Whether programs that run several times read a value which is made here.
+  bool leaves(size_t node, ValueId output) const {
+    return taken_[node] && !made_twice_[node] && is_read_outside(output);
+  }
+
+ private:
+  bool is_read_outside(ValueId value) const {
+    return std::ranges::any_of(users_[size_t(value)],
+                               [&](int user) { return !taken_[size_t(user)] || made_twice_[size_t(user)]; });
+  }
+  template <typename Is>
+  bool all_readers(const Node& node, Is is) const {
+    std::span<const int> readers = users_[size_t(node.outputs[0])];
+    return !readers.empty() && std::ranges::all_of(readers, is);
+  }
+
+  // Gathers and casts before the update, of nothing but parameters and what is made of them so; and all that leads to
+  // eight bits of them: the scale and the cast would cost each run as much as the products save.
+  void find_of_parameters() {
+    std::vector<bool> values(size_t(graph_.num_values()), false), made;
+    for (const Argument& argument : graph_.arguments())
+      values[size_t(argument.value)] = argument.kind == Argument::Kind::kParameter;
+    for (const Node& node : graph_.nodes()) {
+      bool may = node.phase != Phase::kUpdate && (is_move(node) || (!node.op->together && !node.body));
+      made.push_back(may && std::ranges::all_of(node.inputs, [&](ValueId input) { return values[size_t(input)]; }));
+      for (ValueId output : node.outputs) values[size_t(output)] = made.back();
+    }
+    in_eight_bits_.assign(made.size(), false);
+    for (size_t n = made.size(); n-- > 0;) {
+      const Node& node = graph_.nodes()[n];
+      if (!made[n] || node.inputs.empty()) continue;
+      in_eight_bits_[n] =
+          is_float8_value(graph_, node) ||
+          std::ranges::any_of(users_[size_t(node.outputs[0])], [&](int n) { return in_eight_bits_[size_t(n)]; });
+      taken_[n] = in_eight_bits_[n] || is_move(node);
+    }
+  }
+
+  // Those that something other than such an all_gather reads.
+  void leave_casts() {
+    for (size_t n = taken_.size(); n-- > 0;) {
+      const Node& node = graph_.nodes()[n];
+      if (!taken_[n] || in_eight_bits_[n] || node.op == &op::all_gather) continue;
+      taken_[n] = all_readers(node, [&](int user) { return taken_[size_t(user)]; });
+    }
+  }
+
+  // What widens is only made here for others that are.
+  void leave_what_widens() {
+    made_twice_.assign(taken_.size(), false);
+    for (size_t n = taken_.size(); n-- > 0;) {
+      const Node& node = graph_.nodes()[n];
+      if (!taken_[n] || !widens(graph_, node)) continue;
+      taken_[n] = in_eight_bits_[n];
+      made_twice_[n] = taken_[n] && is_read_outside(node.outputs[0]);
+    }
+  }
+
+  const Graph& graph_;
+  Users users_;
+  std::vector<bool> taken_, in_eight_bits_, made_twice_;
+};
+
+// What a value is made of, the first where it is several that are no constants. Each output of a node is made of the
 // input in its place.
+ValueId source_of(const Graph& graph, ValueId value) {
+  const Node& node = graph.nodes()[size_t(graph.producer(value))];
+  if (node.outputs.size() > 1)
+    return node.inputs[size_t(std::ranges::find(node.outputs, value) - node.outputs.begin())];
+  auto is_constant = [&](ValueId input) {
+    int maker = graph.producer(input);
+    return maker >= 0 && graph.nodes()[size_t(maker)].inputs.empty();
+  };
+  return *std::ranges::find_if_not(node.inputs, is_constant);
+}
+
+// "h.0.mlp.c_fc.weight.cast.all_gather": the parameter, and what is done to it; of what leads to eight bits what it is
+// for.
 std::string name_of(const Graph& graph, ValueId value) {
   if (const Argument* argument = graph.argument_of(value)) return argument->name;
   const Node& node = graph.nodes()[size_t(graph.producer(value))];
-  auto place = std::find(node.outputs.begin(), node.outputs.end(), value) - node.outputs.begin();
-  return fmt::format("{}.{}", name_of(graph, node.inputs[size_t(place)]), node.op->name);
+  ValueId source = source_of(graph, value);
+  if (is_move(node) && !is_float8_value(graph, node))
+    return fmt::format("{}.{}", name_of(graph, source), node.op->name);
+  if (node.op != &op::cast && num_elements(graph.shape(value)) > 1)
+    return fmt::format("{}.{}", name_of(graph, source), node.op->name);
+  while (!graph.argument_of(source)) source = source_of(graph, source);
+  std::string_view what = node.op == &op::cast ? dtype_name(graph.dtype(value)) : "scale";
+  return fmt::format("{}.{}", graph.argument_of(source)->name, what);
+}
+
+// As of nodes that the backward pass does again (passes/choose_recompute.h).
+bool are_alike(const Graph& graph, ValueId a, ValueId b) {
+  if (a == b) return true;
+  int made = graph.producer(a), other = graph.producer(b);
+  if (made < 0 || other < 0) return false;
+  const Node &x = graph.nodes()[size_t(made)], &y = graph.nodes()[size_t(other)];
+  auto place = [](const Node& node, ValueId value) {
+    return std::ranges::find(node.outputs, value) - node.outputs.begin();
+  };
+  return x.op == y.op && x.attrs == y.attrs && place(x, a) == place(y, b) &&
+         std::ranges::equal(x.inputs, y.inputs, [&](ValueId i, ValueId j) { return are_alike(graph, i, j); });
 }
 
 }  // namespace
 
 HoistedWeights hoist_weights(const Graph& graph, const PassContext& context, const std::string& suffix) {
-  std::vector<bool> taken(graph.nodes().size(), false);
-  Users users(graph);
-  if (context.zero < 3) taken = find_of_parameters(graph);
-  if (context.options.memory_budget_gib > 0) leave_casts(graph, users, taken);
+  Choice choice(graph, context);
   Part weights{"weights" + suffix}, rest{graph.name(), graph.results(), graph.updates()};
-  std::set<std::string> names;  // what is made twice is left once
-  for (size_t n = 0; n < taken.size(); ++n) {
-    if (!taken[n]) continue;
+  std::map<std::string, ValueId> named;  // what is made twice is left once
+  for (size_t n = 0; n < graph.nodes().size(); ++n)
     for (ValueId output : graph.nodes()[n].outputs) {
-      std::span<const int> readers = users[size_t(output)];
-      if (std::all_of(readers.begin(), readers.end(), [&](int user) { return taken[size_t(user)]; })) continue;
+      if (!choice.leaves(n, output)) continue;
       const ValueType& type = graph.type(output);
-      std::string name = fmt::format("weights{}.{}", suffix, name_of(graph, output));
-      StandIn state{std::move(name), type, {Role::kWeights, "", type.shape}};
-      if (names.insert(state.name).second) weights.left.emplace_back(output, state);
+      StandIn state{
+          fmt::format("weights{}.{}", suffix, name_of(graph, output)), type, {Role::kWeights, "", type.shape}};
+      auto [first, is_new] = named.try_emplace(state.name, output);
+      TOKAMAK_CHECK(are_alike(graph, first->second, output), "two values are left as '{}'", state.name);
+      if (is_new) weights.left.emplace_back(output, state);
       rest.given[output] = state;
     }
-  }
   return {extract(graph, rest), extract(graph, weights)};
 }
 

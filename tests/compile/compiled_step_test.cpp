@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 
 #include "compile/step_compiler.h"
 #include "config/config.h"
@@ -226,6 +227,14 @@ int64_t count_float8(const CompiledStep& step) {
   return count;
 }
 
+void expect_states_have_names_of_their_own(const CompiledStep& step) {
+  for (const CompiledGraph& program : step.programs) {
+    std::set<std::string> names;
+    for (const Argument& argument : program.plan.graph.arguments())
+      EXPECT_TRUE(names.insert(argument.name).second) << program.name() << ": " << argument.name;
+  }
+}
+
 // What a product's range follows from may be gathered, cut or of another program. Over tensor ranks what norms make is
 // gathered before products read it: none of those has eight bits.
 TEST(CompiledStep, HasProductsInEightBitsOnMeshes) {
@@ -247,8 +256,31 @@ TEST(CompiledStep, HasProductsInEightBitsOnMeshes) {
       config.mesh = mesh;
       config.mesh.slots = 1;
       config.train.total_batch = micro_batches * config.train.batch * config.model.context;
-      EXPECT_EQ(count_float8(compile_step(config, with_float8())), mesh.tensor > 1 ? 0 : alone)
+      CompiledStep step = compile_step(config, with_float8());
+      EXPECT_EQ(count_float8(step), mesh.tensor > 1 ? 0 : alone)
           << mesh.data << mesh.context << mesh.tensor << mesh.zero << micro_batches;
+      expect_states_have_names_of_their_own(step);
+    }
+}
+
+// Scales and casts of weights are made once for all micro-batches.
+TEST(CompiledStep, CastsWeightsToEightBitsOnce) {
+  for (const char* family : {"gpt2", "llama", "modern"})
+    for (double budget : {0.0, 0.001}) {
+      RunConfig config = tiny(2);
+      config.model = {.family = family, .layers = 2, .heads = 2, .width = 64, .context = 32, .vocab = 128};
+      config.compile.precision = Precision::kFp8;
+      config.compile.memory_budget_gib = budget;
+      config.train.batch = 8;
+      config.train.total_batch = 2 * 8 * 32;
+      CompiledStep step = compile_step(config, with_float8());
+      EXPECT_GT(count_float8(step), 0);
+      expect_states_have_names_of_their_own(step);
+      if (budget > 0) continue;  // then casts to bf16 stay
+      for (const Argument& argument : step.programs[0].plan.graph.arguments()) {
+        bool is_matrix = argument.kind == Argument::Kind::kParameter && argument.spec.global.size() > 1;
+        EXPECT_FALSE(is_matrix) << argument.name << " is read by each micro-batch";
+      }
     }
 }
 

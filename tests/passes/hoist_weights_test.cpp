@@ -118,6 +118,50 @@ TEST(HoistWeights, LeavesWhatZero3GathersForEachPass) {
   EXPECT_EQ(test::count_ops(parts.rest, "all_gather"), 1);
 }
 
+// %5 is read by what leads to eight bits and by something else, which makes it again. %14 to %16 are what recomputation
+// does again.
+constexpr const char* kEightBits = R"(graph micro_batch {
+    input x = %0 : f8e4m3[16,16]
+    param w = %1 : f32[16,16]
+    state s = %2 : f32[16,16]
+    state t = %3 : f32[16,16]
+    %4 = cast(%1) {to="bf16"} : bf16[16,16]
+    %5 = cast(%4) {to="f32"} : f32[16,16]
+    %6 = reduce_max(%5) {dims=[0,1], keep=false} : f32[]
+    %7 = constant() {dtype="f32", shape=[], value=448.0} : f32[]
+    %8 = div(%7, %6) : f32[]
+    %9 = mul(%5, %8) : f32[16,16]
+    %10 = cast(%9) {to="f8e4m3"} : f8e4m3[16,16]
+    %11 = transpose(%10) {perm=[1,0]} : f8e4m3[16,16]
+    %12 = div(%6, %7) : f32[]
+    %13 = mul(%5, %12) : f32[16,16]
+    %14 = mul(%5, %8) #recompute : f32[16,16]
+    %15 = cast(%14) {to="f8e4m3"} #recompute : f8e4m3[16,16]
+    %16 = transpose(%15) {perm=[1,0]} #recompute : f8e4m3[16,16]
+    %17 = cast(%11) {to="f32"} : f32[16,16]
+    %18 = cast(%16) {to="f32"} : f32[16,16]
+    %19 = add(%17, %18) : f32[16,16]
+    update %2 = %19
+    update %3 = %13
+  })";
+
+TEST(HoistWeights, TakesWhatLeadsToEightBits) {
+  for (double budget : {0.0, 1.0}) {
+    PassContext context;
+    context.options.memory_budget_gib = budget;
+    HoistedWeights parts = hoist_weights(test::parse(kEightBits), context);
+    EXPECT_NE(parts.rest.find_argument("weights.w.f8e4m3.transpose"), kNoValue);
+    EXPECT_NE(parts.rest.find_argument("weights.w.scale"), kNoValue) << "read beside them";
+    EXPECT_EQ(parts.weights.updates().size(), 3u) << print(parts.weights);
+    EXPECT_EQ(test::count_ops(parts.rest, "reduce_max"), 0);
+    EXPECT_EQ(test::count_ops(parts.rest, "transpose"), 0);
+    for (const Argument& argument : parts.rest.arguments())
+      EXPECT_TRUE(argument.spec.role != Role::kWeights || num_elements(argument.spec.global) == 1 ||
+                  parts.rest.dtype(argument.value) != DType::kF32)
+          << argument.name << ": a wide copy of a parameter";
+  }
+}
+
 TEST(HoistWeights, NamesThoseOfAChunk) {
   HoistedWeights parts = hoist_weights(test::parse(kCasts), {}, ".2");
   EXPECT_EQ(parts.weights.name(), "weights.2");
