@@ -41,7 +41,10 @@ CompiledStep BlockCosts::compile(const FewBlocks& few, const Platform& platform)
   ParallelLayout layout = layout_;
   bool is_pipeline = layout.mesh.pipe > 1;
   layout.budget_gib = few.kinds > 0 ? few.budget_gib : 0;
-  if (has_choice()) layout.mesh.reduce_gradients = "update";
+  if (has_choice())
+    layout.mesh.reduce_gradients = "update";
+  else if (few.sums_with_last)
+    layout.mesh.reduce_gradients = *few.sums_with_last ? "last" : "update";
   layout.micro_batches = is_pipeline || layout.micro_batches > 1 ? kMicroBatches : 1;
   if (is_pipeline) layout.mesh.pipe = kStages;
   layout.mesh.interleave = 1;
@@ -58,7 +61,7 @@ CompiledStep BlockCosts::compile(const FewBlocks& few, const Platform& platform)
     return updates_.at({few.blocks, few.stage, is_reduced, layout.budget_gib}).get(make);
   };
   if (is_pipeline) {
-    auto key = std::tuple(few.blocks, layout.budget_gib, few.splits_backward);
+    auto key = std::tuple(few.blocks, layout.budget_gib, few.splits_backward, layout.mesh.reduce_gradients);
     auto begin = [&] { return PipelineOfKinds(resolved, platform, first_block); };
     return entry(begun_pipelines_, key).get(begin).compile(int64_t(few.stage), kinds, kept);
   }
@@ -94,10 +97,9 @@ bool BlockCosts::has_choice() const {
 // Where nothing is computed again a budget changes only where ranks add gradients up: with one, not beside the last
 // micro-batch.
 FewBlocks BlockCosts::known(FewBlocks few) const {
-  if (!has_choice())
-    few.sums_with_last.reset();
-  else if (few.budget_gib > 0)
-    few.sums_with_last = false;
+  bool is_open = layout_.mesh.pipe > 1 && layout_.mesh.reduce_gradients == "auto";
+  if (has_choice() && few.budget_gib > 0) few.sums_with_last = false;
+  if (!has_choice() && !is_open) few.sums_with_last.reset();
   few.budget_gib = few.kinds > 0 ? nearby_budget(few.budget_gib) : 0;
   return few;
 }

@@ -86,8 +86,8 @@ class BlockCosts {
   UpdatesOfMesh& updates_;
   std::mutex mutex_;  // of what follows, but not while an entry is made
   std::map<std::pair<int64_t, double>, MadeOnce<StepOfKinds>> begun_steps_;  // by blocks and bytes of logits
-  std::map<std::tuple<int64_t, double, bool>, MadeOnce<PipelineOfKinds>>
-      begun_pipelines_;  // by blocks, budget, splits_backward
+  std::map<std::tuple<int64_t, double, bool, std::string>, MadeOnce<PipelineOfKinds>>
+      begun_pipelines_;  // by blocks, budget, splits_backward, reduce_gradients
   std::map<FewBlocks, MadeOnce<CompiledStep>> steps_;
   std::vector<Target> targets_;
   std::map<std::pair<size_t, FewBlocks>, MadeOnce<StageCost>> costs_;  // by place among the targets

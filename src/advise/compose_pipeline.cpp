@@ -53,13 +53,22 @@ class PipeComposer {
     return sum;
   }
 
+  // Of the stage's last run, of its first chunk, in which data ranks add up gradients.
+  static bool is_last(const std::string& program) { return program.starts_with("last_"); }
+  static bool has_last(const StageCost& cost) {
+    return std::ranges::any_of(cost.programs, [](const auto& program) { return is_last(program.first); });
+  }
+
   StageCost at(size_t place, int64_t blocks, int64_t kinds) const {
-    auto few = [&](int64_t number) -> const StageCost& {
-      return c_.blocks.at({number, place, splits(), kinds, estimate_.layout.budget_gib}, c_.platform);
+    auto few = [&](int64_t number, std::optional<bool> sums_with_last = {}) -> const StageCost& {
+      return c_.blocks.at({number, place, splits(), kinds, estimate_.layout.budget_gib, sums_with_last}, c_.platform);
     };
     auto [less, more] = depths_;
     if (blocks <= more) return few(blocks);  // no line leads back from more blocks, among which messages wait
-    return mix(few(less), few(more), double(blocks - less) / double(more - less));
+    // What the compiler chose for more blocks counts: a line leads only through stages of the same programs.
+    const StageCost &of_more = few(more), *of_less = &few(less);
+    if (has_last(*of_less) != has_last(of_more)) of_less = &few(less, has_last(of_more));
+    return mix(*of_less, of_more, double(blocks - less) / double(more - less));
   }
   // Chunks of most stages are alike.
   const StageCost& at(size_t place, int64_t blocks, const Recomputed& some) const {
@@ -103,9 +112,6 @@ class PipeComposer {
     double fixed() const { return kept.total() + beside; }
   };
 
-  // Of the stage's last run, of its first chunk, in which data ranks add up gradients.
-  static bool is_last(const std::string& program) { return program.starts_with("last_"); }
-
   Stage stage_of(int64_t stage, const Recomputed& some) const {
     Stage sum;
     add_update(sum, stage, some);
@@ -134,9 +140,7 @@ class PipeComposer {
     const StageCost& first = at(place(stage), blocks(stage), some);
     sum.kept = whole.kept, sum.update = whole.programs.at("update"), sum.waits = whole.exchanges_gradients;
     if (auto sums = whole.programs.find(kSums); sums != whole.programs.end()) sum.sums = sums->second.time.total();
-    bool adds_up = std::any_of(first.programs.begin(), first.programs.end(),
-                               [](const auto& program) { return is_last(program.first); });
-    if (!adds_up || mesh_.interleave == 1) return;
+    if (!has_last(first) || mesh_.interleave == 1) return;
     sum.kept = first.kept, sum.update = first.programs.at("update");
     auto [less, more] = depths_;
     double times = double(blocks_of_stage(stage) - blocks(stage)) / double(more - less);

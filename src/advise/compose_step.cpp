@@ -25,6 +25,8 @@ Depths depths_of(const ParallelLayout& layout, int64_t layers) {
   return layers < kMany ? Depths{6, 10} : Depths{10, 16};
 }
 
+constexpr Depths kDeep = {24, 32};
+
 class StepComposer {
  public:
   explicit StepComposer(const Composition& c)
@@ -36,6 +38,10 @@ class StepComposer {
     if (c_.blocks.has_choice() && may_sum_with_last(cost)) {
       sums_with_last.reset();
       cost = at_depth(0, double(c_.layers));
+    }
+    if (waits_more_with_depth(sums_with_last) && time_of(cost).total() <= c_.most) {
+      depths_ = kDeep;
+      cost = at_depth(0, double(c_.layers), sums_with_last);
     }
     StageCost ends = at_depth(0, 0, sums_with_last);
     double budget = c_.available - cost.fixed();
@@ -64,6 +70,15 @@ class StepComposer {
   StageCost at(const Recomputed& some, double blocks) const {
     StageCost less = at_depth(some.kinds, blocks);
     return some.share > 0 ? mix(less, at_depth(some.more, blocks), some.share) : less;
+  }
+
+  // Where links have more to do than a block's backward pass hides, what is left is seen only when all that hides
+  // nothing else is full: a line through few blocks tells too little.
+  bool waits_more_with_depth(std::optional<bool> sums) const {
+    constexpr double kSeen = 0.05;  // of a block's time
+    if (c_.layout.mesh.data == 1 || c_.layers <= depths_.more) return false;
+    TimeByKind none = time_of(at_depth(0, 0, sums)), one = time_of(at_depth(0, 1, sums));
+    return one.data - none.data > kSeen * (one.total() - none.total());
   }
 
   // With a budget ranks do not add gradients up beside the last micro-batch, which needs no less memory; and beside it

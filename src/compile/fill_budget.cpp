@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
+#include <numeric>
 
 namespace tokamak {
 namespace {
 
-constexpr int kTries = 12;
+constexpr size_t kTries = 12;
 constexpr double kGiB = double(int64_t(1) << 30), kFull = 0.95, kAim = 0.99;
 
 // Of the way between what fits and what is too much, how close to either the next try may be.
@@ -20,6 +22,17 @@ constexpr double kUnnoticed = 0.8, kLittle = 0.5;
 // As a share of the budget: between tries so close there is one value that is computed again or not.
 constexpr double kClose = 0.002;
 
+// What takes so many times as long as a step that is too large computes nearly all again. It may fill the budget by
+// chance, as one value that is kept or not can make a jump, and what computes less again need not take more.
+constexpr double kDear = 1.1, kWide = 0.1;
+
+double seconds_of(const CompiledStep& step) {
+  double seconds = 0;
+  for (const ProgramRun& run : step.runs)
+    if (run.program < step.programs.size()) seconds += step.programs[run.program].plan.seconds;
+  return seconds;
+}
+
 bool chose_recompute(const CompiledStep& step) {
   auto chose = [](const PassReport& report) { return report.name == "choose_recompute" && report.changed; };
   return std::ranges::any_of(step.programs,
@@ -28,33 +41,49 @@ bool chose_recompute(const CompiledStep& step) {
 
 }  // namespace
 
+BudgetSearch BudgetSearch::within(double asked) const {
+  BudgetSearch search(asked);
+  double least = std::numeric_limits<double>::infinity();
+  for (const Try& one : tries_)
+    if (one.used * asked_ <= asked && one.seconds < least) search.told_ = one.told, least = one.seconds;
+  return search;
+}
+
 bool BudgetSearch::add(const CompiledStep& step) {
   if (asked_ <= 0) {
     is_done_ = true;
     return true;
   }
   double used = double(step.intermediate_bytes()) / kGiB / asked_;
-  bool computes_again = chose_recompute(step), better = is_better(used);
-  if (better) best_ = used;
-  ++tries_;
+  double seconds = seconds_of(step);
+  bool computes_again = chose_recompute(step), better = is_better(used, seconds);
+  if (better) best_ = used, best_seconds_ = seconds;
+  tries_.push_back({told_, used, computes_again, seconds});
   bool has_noticed = computes_again && (too_much_.used == 0 || used < too_much_.used);
-  is_done_ = is_over(used, has_noticed, computes_again);
   bool fits = used <= 1;
+  (fits ? fits_ : too_much_) = tries_.back();
   alike_ = fits ? std::max(alike_, 0) + 1 : std::min(alike_, 0) - 1;
-  (fits ? fits_ : too_much_) = {told_, used, computes_again};
+  is_done_ = is_over(used, has_noticed, computes_again);
   if (!is_done_) told_ = choose(used, has_noticed);
   return better;
 }
 
-bool BudgetSearch::is_better(double used) const {
+bool BudgetSearch::is_better(double used, double seconds) const {
   if (best_ == 0) return true;
-  return best_ > 1 ? used < best_ : used <= 1 && used > best_;
+  if (best_ > 1) return used < best_;
+  return used <= 1 && (seconds == best_seconds_ ? used > best_ : seconds < best_seconds_);
+}
+
+// The closest that fits, when something between it and what is too much may take much less time.
+bool BudgetSearch::is_dear() const {
+  return fits_.used > 0 && too_much_.used > 0 && fits_.seconds > kDear * too_much_.seconds &&
+         too_much_.told - fits_.told > kWide * asked_;
 }
 
 bool BudgetSearch::is_over(double used, bool has_noticed, bool computes_again) const {
-  if (tries_ == kTries) return true;
+  if (tries_.size() == kTries) return true;
   if (fits_.used > 0 && too_much_.used > 0 && too_much_.told - fits_.told < kClose * asked_) return true;
-  if (used <= 1) return used >= kFull || !computes_again;
+  if (used <= 1) return (used >= kFull && !is_dear()) || !computes_again;
   return computes_again && !has_noticed && fits_.used == 0 && told_ < kLittle * asked_;
 }
 
@@ -63,6 +92,7 @@ bool BudgetSearch::is_over(double used, bool has_noticed, bool computes_again) c
 double BudgetSearch::choose(double used, bool has_noticed) const {
   // What has not noticed its budget may be far above what does: no line leads there.
   if (fits_.used > 0 && too_much_.used > 0 && !too_much_.computes_again) return std::sqrt(fits_.told * too_much_.told);
+  if (is_dear() && fits_.used >= kFull) return std::midpoint(fits_.told, too_much_.told);
   if (fits_.used > 0 && too_much_.used > 0) {
     double part = (kAim - fits_.used) / (too_much_.used - fits_.used);
     return std::lerp(fits_.told, too_much_.told, std::abs(alike_) > 1 ? 0.5 : std::clamp(part, kMargin, 1 - kMargin));

@@ -6,6 +6,7 @@
 #include "compile/compiled_step.h"
 
 #include <utility>
+#include <vector>
 
 namespace tokamak {
 
@@ -14,20 +15,25 @@ class BudgetSearch {
  public:
   explicit BudgetSearch(double asked) : asked_(asked), told_(asked) {}
 
+  /// The same with less to fill: it begins with the fastest of what was told already that takes no more.
+  BudgetSearch within(double asked) const;
+
   /// What to compile with next; at first `asked`.
   double told() const { return told_; }
   bool is_done() const { return is_done_; }
-  /// A step that was compiled with told(). True when it is the best so far: of those that fit the fullest, else the
-  /// smallest.
+  /// A step that was compiled with told(). True when it is the best so far: of those that fit the fastest, as
+  /// predicted, and of equal ones the fullest; else the smallest.
   bool add(const CompiledStep& step);
 
  private:
   struct Try {
     double told = 0, used = 0;  // `used` as a share of `asked`; 0: there is none yet
     bool computes_again = false;
+    double seconds = 0;  // predicted
   };
 
-  bool is_better(double used) const;
+  bool is_better(double used, double seconds) const;
+  bool is_dear() const;
   bool is_over(double used, bool has_noticed, bool computes_again) const;
   double choose(double used, bool has_noticed) const;
 
@@ -35,7 +41,8 @@ class BudgetSearch {
   Try fits_, too_much_;  // the closest on each side
   int alike_ = 0;        // the last tries, so many, fitted; or below 0, so many were too much
   double best_ = 0;      // share of the best
-  int tries_ = 0;
+  double best_seconds_ = 0;
+  std::vector<Try> tries_;
   bool is_done_ = false;
 };
 
@@ -44,7 +51,7 @@ inline const CompiledStep& step_of(const CompiledStep& step) { return step; }
 /// The best that `compile` gives, of what it is told: a step, or something that has one (step_of). Without a budget
 /// (`asked` 0) it compiles once.
 template <typename Compile>
-auto fill_budget(BudgetSearch search, const Compile& compile) {
+auto fill_budget(BudgetSearch& search, const Compile& compile) {
   auto best = compile(search.told());
   search.add(step_of(best));
   while (!search.is_done()) {
@@ -52,6 +59,10 @@ auto fill_budget(BudgetSearch search, const Compile& compile) {
     if (search.add(step_of(other))) best = std::move(other);
   }
   return best;
+}
+template <typename Compile>
+auto fill_budget(BudgetSearch&& search, const Compile& compile) {
+  return fill_budget(search, compile);
 }
 
 }  // namespace tokamak

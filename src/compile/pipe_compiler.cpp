@@ -124,12 +124,12 @@ CompiledStage compile_stage(const CompiledPipeline& out, const ChunkCompiler& co
   return made;
 }
 
-// The same where `asked` GiB are for all micro-batches in flight.
+// The same within a budget for all micro-batches in flight.
 CompiledStep compile_within_budget(const CompiledPipeline& out, const ChunkCompiler& compiler,
-                                   const std::vector<BegunChunk>& begun, int64_t stage, double asked,
+                                   const std::vector<BegunChunk>& begun, int64_t stage, BudgetSearch& search,
                                    std::vector<ChunkSeconds>& seconds, const PassObserver& observer) {
-  CompiledStage best = fill_budget(
-      BudgetSearch(asked), [&](double told) { return compile_stage(out, compiler, begun, stage, told, observer); });
+  CompiledStage best =
+      fill_budget(search, [&](double told) { return compile_stage(out, compiler, begun, stage, told, observer); });
   for (size_t i = 0; i < best.seconds.size(); ++i)
     seconds[size_t(stage + int64_t(i) * out.schedule.stages)] = best.seconds[i];
   return std::move(best.step);
@@ -142,8 +142,10 @@ void compile_stages(CompiledPipeline& out, const ChunkCompiler& compiler, std::v
   constexpr double kGiB = double(int64_t(1) << 30);
   double budget = out.resolved.compile.memory_budget_gib;
   const std::vector<BegunChunk> begun = begin_chunks(out, compiler, observer);
+  std::vector<BudgetSearch> searches(size_t(out.schedule.stages), BudgetSearch(budget));
   for (int64_t stage = 0; stage < out.schedule.stages; ++stage)
-    out.stages.push_back(compile_within_budget(out, compiler, begun, stage, budget, seconds, observer));
+    out.stages.push_back(
+        compile_within_budget(out, compiler, begun, stage, searches[size_t(stage)], seconds, observer));
   std::vector<CompiledStep> bare = out.stages;
   append_updates(out, compiler, observer);
   if (budget <= 0) return;
@@ -151,7 +153,8 @@ void compile_stages(CompiledPipeline& out, const ChunkCompiler& compiler, std::v
   for (int64_t stage = 0; stage < out.schedule.stages; ++stage) {
     double left = 2 * budget - double(out.stages[size_t(stage)].intermediate_bytes()) / kGiB;
     if (left >= budget || left <= 0) continue;
-    bare[size_t(stage)] = compile_within_budget(out, compiler, begun, stage, left, seconds, observer);
+    BudgetSearch search = searches[size_t(stage)].within(left);
+    bare[size_t(stage)] = compile_within_budget(out, compiler, begun, stage, search, seconds, observer);
     any = true;
   }
   if (!any) return;

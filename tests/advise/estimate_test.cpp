@@ -143,6 +143,8 @@ const Case kLargeWorlds[] = {
     {"gpt3-6.7b", mesh(1, 128, 1, 4, 3), 8, 1, "dgx-h100"},
     // From some thirty blocks on what is sent beside the backward pass falls behind.
     {.model = "gpt3-13b", .mesh = mesh(1, 384, 1, 8, 1), .micro_batch = 16, .cluster = "dgx-h100", .close = 0.03},
+    {"gpt2-1558m", mesh(1, 24, 1, 1, 1), 2, 1, "dgx-h100"},
+    {"gpt3-6.7b", mesh(1, 96, 1, 1, 2), 1, 1, "dgx-h100"},
     {"gpt2-1558m", mesh(1, 512, 2, 1, 2), 16, 1, "dgx-a100"},
     {"gpt2-1558m", mesh(1, 512, 2, 1, 2), 16, 1, "dgx-h100"},  // attention over context is one kernel
     {"gpt3-6.7b", mesh(1, 256, 2, 1, 1), 4, 1, "dgx-a100"},
@@ -170,6 +172,8 @@ const Case kLargeWorlds[] = {
     {"gpt3-13b", with_schedule(mesh(16, 24, 1, 1, 1), "zero_bubble"), 2, 8, "dgx-h100"},
     {"gpt3-13b", with_schedule(mesh(2, 16, 1, 8), "zero_bubble"), 16, 1, "dgx-a100"},
     {"gpt3-175b", with_schedule(mesh(16, 2, 1, 8), "zero_bubble"), 1, 128, "dgx-a100"},
+    // Of one block data ranks add gradients up behind the last backward pass, of more beside it.
+    {"gpt3-2.7b", with_schedule(mesh(4, 24, 1, 1, 1), "zero_bubble"), 1, 4, "dgx-h100"},
     {"gpt3-175b", mesh(16, 16, 1, 8, 1), 4, 64, "dgx-h100"},  // what tensor ranks send is not computed again
 };
 
@@ -185,6 +189,8 @@ const Case kWithinBudgets[] = {
     {"gpt3-175b", with_buckets(mesh(1, 1024, 1, 1, 3), 1440), 2, 8, "dgx-h100"},
     {"gpt3-175b", with_buckets(mesh(1, 3072, 1, 1, 3), 1440), 1, 1, "dgx-a100"},
     {"gpt3-175b", interleaved(mesh(8, 8, 1, 4, 1)), 1, 128, "dgx-h100"},
+    // What fills the budget by chance computes nearly all again; what does not, takes less memory than there is.
+    {.model = "gpt3-13b", .mesh = mesh(2, 4, 1, 1), .micro_batch = 1, .micro_batches = 64, .close = 0.035},
     {"gpt3-175b", mesh(16, 6, 1, 2, 1), 1, 512, "dgx-a100"},  // the first stage's update has more than its passes
 };
 

@@ -21,11 +21,14 @@ struct Compiler {
   double most = 1e9;
   int calls = 0;
   double most_told = most;  // with which it computes something again
+  std::function<double(double told)> seconds = [](double) { return 1.0; };
 
   CompiledStep operator()(double told) {
     ++calls;
     CompiledStep step;
     step.programs.resize(1);
+    step.runs.resize(1);
+    step.programs[0].plan.seconds = seconds(told);
     step.programs[0].plan.arena_bytes = int64_t(kGiB * std::min(takes(told), most));
     step.programs[0].reports.push_back({.name = "choose_recompute", .changed = told < most_told});
     return step;
@@ -49,6 +52,20 @@ TEST(FillBudget, TellsLessWhereMoreIsTaken) {
   double gib = filled(compiler, 10);
   EXPECT_LE(gib, 10);
   EXPECT_GE(gib, 9);
+}
+
+// A value that is kept or not makes a jump: with 11 to 15 less is taken than with 10, and computed again.
+TEST(FillBudget, PrefersWhatTakesLessTimeToWhatFillsItByChance) {
+  auto takes = [](double told) { return told < 11 ? told + 7 : told < 15 ? told - 7 : told + 5; };
+  auto seconds = [](double told) { return told < 11 ? 20 - 0.01 * told : 17 - 0.01 * told; };
+  Compiler compiler{.takes = takes, .seconds = seconds};
+  auto compile = [&](double told) { return compiler(told); };
+  BudgetSearch search(17);
+  EXPECT_LT(fill_budget(search, compile).programs[0].plan.seconds, 17);
+  // With less than any of these would be found by going down from it.
+  BudgetSearch smaller = search.within(9);
+  EXPECT_LT(fill_budget(smaller, compile).programs[0].plan.seconds, 17);
+  EXPECT_GT(fill_budget(BudgetSearch(9), compile).programs[0].plan.seconds, 17) << "for the test";
 }
 
 TEST(FillBudget, CompilesOnceWhatNeedNotComputeAgainOrHasNoBudget) {
