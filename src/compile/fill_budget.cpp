@@ -19,6 +19,10 @@ constexpr double kMargin = 0.1;
 // little enough to see that no less is possible.
 constexpr double kUnnoticed = 0.8, kLittle = 0.5;
 
+// What computes all again may take more than what keeps a value here and there, which what is computed again begins
+// with: then it is told more and more, so many times the one before, up to so much of the budget.
+constexpr double kRise = 1.3, kMostRisen = 2.2;
+
 // As a share of the budget: between tries so close there is one value that is computed again or not.
 constexpr double kClose = 0.002;
 
@@ -64,7 +68,14 @@ bool BudgetSearch::add(const CompiledStep& step) {
   (fits ? fits_ : too_much_) = tries_.back();
   alike_ = fits ? std::max(alike_, 0) + 1 : std::min(alike_, 0) - 1;
   is_done_ = is_over(used, has_noticed, computes_again);
-  if (!is_done_) told_ = choose(used, has_noticed);
+  if (is_done_) return better;
+  rises_ &= fits || fits_.used == 0;
+  if (rises_)
+    told_ *= kRise;
+  else if (is_stuck(used, has_noticed, computes_again))
+    told_ = kRise * asked_, rises_ = true;
+  else
+    told_ = choose(used, has_noticed);
   return better;
 }
 
@@ -84,7 +95,12 @@ bool BudgetSearch::is_over(double used, bool has_noticed, bool computes_again) c
   if (tries_.size() == kTries) return true;
   if (fits_.used > 0 && too_much_.used > 0 && too_much_.told - fits_.told < kClose * asked_) return true;
   if (used <= 1) return (used >= kFull && !is_dear()) || !computes_again;
-  return computes_again && !has_noticed && fits_.used == 0 && told_ < kLittle * asked_;
+  return rises_ && kRise * told_ > kMostRisen * asked_;
+}
+
+// Where nothing less is possible.
+bool BudgetSearch::is_stuck(double used, bool has_noticed, bool computes_again) const {
+  return used > 1 && computes_again && !has_noticed && fits_.used == 0 && told_ < kLittle * asked_;
 }
 
 // Between two tries on a line, but not too close to one of them, and in the middle where the line misses the same way

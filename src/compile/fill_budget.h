@@ -35,6 +35,7 @@ class BudgetSearch {
   bool is_better(double used, double seconds) const;
   bool is_dear() const;
   bool is_over(double used, bool has_noticed, bool computes_again) const;
+  bool is_stuck(double used, bool has_noticed, bool computes_again) const;
   double choose(double used, bool has_noticed) const;
 
   double asked_, told_;
@@ -43,6 +44,7 @@ class BudgetSearch {
   double best_ = 0;      // share of the best
   double best_seconds_ = 0;
   std::vector<Try> tries_;
+  bool rises_ = false;  // it is told more, as nothing less is possible
   bool is_done_ = false;
 };
 

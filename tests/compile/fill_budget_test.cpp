@@ -54,18 +54,22 @@ TEST(FillBudget, TellsLessWhereMoreIsTaken) {
   EXPECT_GE(gib, 9);
 }
 
-// A value that is kept or not makes a jump: with 11 to 15 less is taken than with 10, and computed again.
+// A value that is kept or not makes a jump: with 12.5 to 15.5 less is taken than with 12, and computed again.
 TEST(FillBudget, PrefersWhatTakesLessTimeToWhatFillsItByChance) {
-  auto takes = [](double told) { return told < 11 ? told + 7 : told < 15 ? told - 7 : told + 5; };
-  auto seconds = [](double told) { return told < 11 ? 20 - 0.01 * told : 17 - 0.01 * told; };
+  auto takes = [](double told) { return told < 12.5 ? std::max(told, 11.0) + 6.1 : told < 15.5 ? told - 8 : told + 6; };
+  auto seconds = [](double told) { return told < 12.5 ? 20.0 : 17 - 0.01 * told; };
   Compiler compiler{.takes = takes, .seconds = seconds};
   auto compile = [&](double told) { return compiler(told); };
-  BudgetSearch search(17);
+  BudgetSearch search(18);
   EXPECT_LT(fill_budget(search, compile).programs[0].plan.seconds, 17);
-  // With less than any of these would be found by going down from it.
+  // With less nothing leads down to any of these; a search that has seen them knows them.
+  Compiler again{.takes = takes, .seconds = seconds};
+  auto compile_again = [&](double told) { return again(told); };
+  EXPECT_LT(fill_budget(BudgetSearch(9), compile_again).programs[0].plan.seconds, 17);
   BudgetSearch smaller = search.within(9);
+  EXPECT_LE(smaller.told(), 15.5);
+  EXPECT_GE(smaller.told(), 12.5);
   EXPECT_LT(fill_budget(smaller, compile).programs[0].plan.seconds, 17);
-  EXPECT_GT(fill_budget(BudgetSearch(9), compile).programs[0].plan.seconds, 17) << "for the test";
 }
 
 TEST(FillBudget, CompilesOnceWhatNeedNotComputeAgainOrHasNoBudget) {
@@ -78,7 +82,7 @@ TEST(FillBudget, CompilesOnceWhatNeedNotComputeAgainOrHasNoBudget) {
 TEST(FillBudget, TakesTheLeastWhereNothingFits) {
   Compiler compiler{[](double told) { return std::max(told, 7.0); }};
   EXPECT_EQ(filled(compiler, 2), 7);
-  EXPECT_EQ(compiler.calls, 2);
+  EXPECT_EQ(compiler.calls, 5) << "with what it has, less, and three times more";
 }
 
 // Between computing all again and nothing there may be little, far below what is asked for.
