@@ -96,7 +96,7 @@ class Preparation {
   }
 
   TokenShardIndex run() {
-    if (finish_earlier()) return read_token_shard_index(options_.out);
+    if (finish_earlier()) return read_token_shard_index(options_.out, IndexSources::kRead);
     try {
       find_place();
       make_tokenizer();

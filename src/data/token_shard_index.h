@@ -48,8 +48,12 @@ bool is_prepared(const std::filesystem::path& path);
 /// A UserError if `path` is a folder where `prepare` has begun, but there is no finished data yet.
 void require_finished(const std::filesystem::path& path);
 
+/// Whether SplitIndex::sources are read: there may be millions, which take their time and a KiB each.
+enum class IndexSources { kLeaveOut, kRead };
+
 /// Reads and checks a data folder's index, its own checksum included; UserErrors name the file and the field.
-TokenShardIndex read_token_shard_index(const std::filesystem::path& folder);
+TokenShardIndex read_token_shard_index(const std::filesystem::path& folder,
+                                       IndexSources sources = IndexSources::kLeaveOut);
 
 /// The index as the text of the file.
 std::string format_token_shard_index(const TokenShardIndex& index);

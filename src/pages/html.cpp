@@ -19,4 +19,12 @@ std::string escape_html(std::string_view text) {
   return out;
 }
 
+std::string command_html(std::string_view command) {
+  const std::string word = "<span style=\"display: inline-block; max-width: 100%\">", end = "</span>";
+  const std::string between = end + " " + word;
+  std::string text = word + escape_html(command) + end;
+  for (size_t at = 0; (at = text.find(" --", at)) != text.npos; at += between.size()) text.replace(at, 1, between);
+  return text;
+}
+
 }  // namespace tokamak

@@ -73,7 +73,8 @@ std::string part_of(const json& ladder, PageCharts& charts) {
       escape_html(machine.at("name").get<std::string>()), escape_html(ladder.at("date").get<std::string>()));
   text += rungs_part(ladder.at("rungs"), "One rank", charts);
   if (ladder.contains("meshes")) text += rungs_part(ladder.at("meshes"), "All ranks together", charts);
-  return text + fmt::format("<pre>{}</pre></div>\n", escape_html(ladder.at("command").get<std::string>()));
+  return text + fmt::format("<pre style=\"white-space: normal\">{}</pre></div>\n",
+                            command_html(ladder.at("command").get<std::string>()));
 }
 
 }  // namespace

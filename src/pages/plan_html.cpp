@@ -30,7 +30,6 @@ p { color: var(--soft); margin: 0.4em 0; }
 .best b { color: var(--ink); }
 pre { background: var(--panel); padding: 0.8em; border-radius: 6px; font-size: 12px; margin: 0.4em 0; }
 pre.command { white-space: normal; font-size: 13px; }
-pre.command span { display: inline-block; max-width: 100%; }
 pre.said { white-space: pre-wrap; }
 pre.table { overflow-x: auto; overflow-wrap: normal; }
 )";
@@ -90,13 +89,6 @@ std::string memories(PageCharts& charts, const std::vector<Estimate>& found, dou
                 limit / kGiB});
 }
 
-// Broken between its words, and only there.
-std::string command_text(const std::string& command) {
-  std::string text = "<span>" + escape_html(command) + "</span>";
-  for (size_t at = 0; (at = text.find(" --", at)) != text.npos; at += 14) text.replace(at, 1, "</span> <span>");
-  return text;
-}
-
 // What a reader came for.
 std::string recommendation(const TrainingPlan& plan) {
   const PlannedLayout& best = plan.layouts[0];
@@ -106,7 +98,7 @@ std::string recommendation(const TrainingPlan& plan) {
       "<p>{}.</p></div>\n<pre class=\"command\">{}</pre>\n",
       escape_html(describe(best.estimate.layout)), 1e3 * best.step_seconds(), format_count(cost.tokens_per_second),
       duration_text(cost.seconds), format_count(plan.request.tokens), cost.kilowatt_hours, money_text(cost.dollars),
-      escape_html(plan.limit), command_text(train_command(plan, best.estimate.layout)));
+      escape_html(plan.limit), command_html(train_command(plan, best.estimate.layout)));
 }
 
 }  // namespace

@@ -84,7 +84,7 @@ std::string heading(const ProfileReport& report) {
     text += fmt::format(" (replayed from a recording; launched one by one {:.3f})", rank.unrecorded_ms());
   text += fmt::format("; {}. Kernels by {}.", describe_slowdown(rank), report.clock);
   if (std::string sensors = to_string(report.sensors); !sensors.empty()) text += " " + escape_html(sensors) + ".";
-  return text + fmt::format("</p>\n<p><code>{}</code></p>\n", escape_html(report.command));
+  return text + fmt::format("</p>\n<p><code>{}</code></p>\n", command_html(report.command));
 }
 
 std::string breakdown_part(const ProfileReport& report) {

@@ -62,7 +62,8 @@ TEST_F(PrepareTest, CutsTheTailOfASingleDocument) {
   EXPECT_EQ(index.val.documents, 0);
   EXPECT_EQ(index.val.text_bytes, 50);
   EXPECT_EQ(decode(options, index.train) + decode(options, index.val), text);
-  EXPECT_EQ(format_token_shard_index(read_token_shard_index(options.out)), format_token_shard_index(index));
+  EXPECT_EQ(format_token_shard_index(read_token_shard_index(options.out, IndexSources::kRead)),
+            format_token_shard_index(index));
 }
 
 TEST_F(PrepareTest, SeparatesDocumentsAndCutsBetweenThem) {

@@ -28,8 +28,11 @@ TEST(TokenShardIndex, KeepsTheSourcesOfASplit) {
   TokenShardIndex index = data.index();
   index.train.sources = {{"a.txt", 12, "xxh64:0123456789abcdef"}, {"b \"x\".txt", 0, ""}};
   write_token_shard_index(index, data.path());
-  EXPECT_EQ(read_token_shard_index(data.path()).train.sources, index.train.sources);
-  EXPECT_TRUE(read_token_shard_index(data.path()).val.sources.empty());
+  TokenShardIndex read = read_token_shard_index(data.path(), IndexSources::kRead);
+  EXPECT_EQ(read.train.sources, index.train.sources);
+  EXPECT_TRUE(read.val.sources.empty());
+  EXPECT_TRUE(read_token_shard_index(data.path()).train.sources.empty()) << "unless they are asked for";
+  EXPECT_EQ(read_token_shard_index(data.path()).train.tokens(), 3);
 }
 
 TEST(TokenShardIndex, SaysWhatAFolderLacks) {

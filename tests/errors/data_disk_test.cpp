@@ -31,7 +31,8 @@ TEST(DataErrors, FullDiskKeepsWhatWasThere) {
     expect_user_error([&] { prepare(options_for(input, disk.path() / "data", bytes)); },
                       {"cannot write", "No space left", "free some space"});
     TokenStream(disk.path() / "data", read_token_shard_index(disk.path() / "data").train).verify();
-    EXPECT_EQ(format_token_shard_index(read_token_shard_index(disk.path() / "data")), format_token_shard_index(index));
+    EXPECT_EQ(format_token_shard_index(read_token_shard_index(disk.path() / "data", IndexSources::kRead)),
+              format_token_shard_index(index));
     for (const auto& entry : fs::recursive_directory_iterator(disk.path() / "data"))
       EXPECT_NE(entry.path().extension(), ".tmp") << entry.path();
   }

@@ -19,5 +19,13 @@ TEST(EscapeHtml, WhatNoPageMayHaveIsNotThere) {
   EXPECT_EQ(shown.find('\x1b'), std::string::npos);
 }
 
+TEST(CommandHtml, IsBrokenBetweenOptionsOnly) {
+  std::string html = command_html("tokamak train my run.toml --a.b=1 --c=\"x\"");
+  std::vector<std::string> words;
+  for (size_t at = 0; (at = html.find('>', at)) != html.npos; at = html.find("</span>", at) + 7)
+    words.push_back(html.substr(at + 1, html.find("</span>", at) - at - 1));
+  EXPECT_EQ(words, (std::vector<std::string>{"tokamak train my run.toml", "--a.b=1", "--c=&quot;x&quot;"}));
+}
+
 }  // namespace
 }  // namespace tokamak
