@@ -4,8 +4,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "config/assignment.h"
+#include "config/foreign_values.h"
 #include "config/gpus.h"
-#include "config/suggest.h"
 #include "config/toml.h"
 
 #include <fmt/format.h>
@@ -140,7 +140,7 @@ ClusterConfig read_cluster(const std::string& name_or_file) {
     if (name_of(file) == name_or_file) return parse_cluster(file.text, file.name);
   if (!name_or_file.ends_with(".toml"))
     user_error("[cluster] expected {}, a TOML file or here (this machine), got '{}'{}",
-               fmt::join(cluster_names(), ", "), name_or_file, did_you_mean(name_or_file, cluster_names()));
+               fmt::join(cluster_names(), ", "), name_or_file, value_hint("cluster", name_or_file, cluster_names()));
   return parse_cluster(read_file(name_or_file), name_or_file);
 }
 

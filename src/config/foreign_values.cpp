@@ -68,11 +68,12 @@ bool has(const std::vector<std::string>& choices, std::string_view name) {
   return std::ranges::find(choices, name) != choices.end();
 }
 
-/// Those that begin like it: "gpt3" stands for four.
-std::string beginning_with(std::string_view letters, const std::vector<std::string>& choices) {
+/// Those that have it in their names: "smollm" stands for two, "a100" for dgx-a100 and colab-a100.
+std::string that_contain(std::string_view letters, const std::vector<std::string>& choices) {
   std::string list;
   for (const std::string& choice : choices)
-    if (letters_of(choice).starts_with(letters)) list += fmt::format("{}'{}'", list.empty() ? "" : " or ", choice);
+    if (letters_of(choice).find(letters) != std::string::npos)
+      list += fmt::format("{}'{}'", list.empty() ? "" : " or ", choice);
   return list;
 }
 
@@ -93,7 +94,7 @@ std::string value_hint(std::string_view key, std::string_view typed, const std::
     if (row.key == key && has_word(row.theirs, letters) && has(choices, row.ours))
       return fmt::format("; that is '{}' here", row.ours);
   constexpr size_t kTelling = 4;  // letters that one family of names has
-  std::string meant = letters.size() >= kTelling ? beginning_with(letters, choices) : "";
+  std::string meant = letters.size() >= kTelling ? that_contain(letters, choices) : "";
   if (meant.empty()) meant = nearest(letters, choices);
   return meant.empty() ? "" : fmt::format("; did you mean {}?", meant);
 }

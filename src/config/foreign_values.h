@@ -9,7 +9,7 @@
 namespace tokamak {
 
 /// "; that is 'gpt2-355m' here" for a value of `key` that other programs have, else "; did you mean 'llama3-8b'?" for
-/// the nearest of `choices`, or those that begin like it, else "". Case, dashes, dots and an owner ("openai/gpt2") do
+/// the nearest of `choices`, or those that contain it, else "". Case, dashes, dots and an owner ("openai/gpt2") do
 /// not count.
 std::string value_hint(std::string_view key, std::string_view typed, const std::vector<std::string>& choices);
 

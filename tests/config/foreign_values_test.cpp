@@ -34,6 +34,7 @@ TEST(ForeignValues, OfOtherOptions) {
   EXPECT_EQ(value_hint("compile.precision", "bfloat16", precisions), "; that is 'bf16' here");
   EXPECT_EQ(value_hint("compile.precision", "BF16", precisions), "; did you mean 'bf16'?");
   EXPECT_EQ(value_hint("data.token_type", "bfloat16", {"uint16", "uint32"}), "") << "a name of another option";
+  EXPECT_EQ(value_hint("cluster", "A100", {"dgx-a100", "h200"}), "; did you mean 'dgx-a100'?");
   EXPECT_EQ(value_hint("mesh.schedule", "1F1B", {"1f1b", "gpipe"}), "; did you mean '1f1b'?");
 }
 
