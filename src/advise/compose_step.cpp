@@ -16,16 +16,17 @@ struct Depths {
   int64_t few = 4, more = 6;
 };
 Depths depths_of(const ParallelLayout& layout, int64_t layers) {
-  constexpr int64_t kMany = 64, kManyRanks = 128;
+  constexpr int64_t kMany = 64, kManyRanks = 12;
   const MeshConfig& mesh = layout.mesh;
-  // Over many ranks gradients that are sent beside the backward pass wait for one another.
+  // Over more ranks than a node has gradients that are sent beside the backward pass wait for one another; buckets end
+  // where blocks do not, so that what a block takes is a mean over some.
   bool sends_beside = layout.micro_batches == 1 || !adds_gradients_once(mesh.zero);
   bool waits = mesh.context > 1 || mesh.zero == 3 || (sends_beside && mesh.data >= kManyRanks);
   if (!waits) return {};
-  return layers < kMany ? Depths{6, 10} : Depths{10, 16};
+  return layers < kMany ? Depths{6, 16} : Depths{10, 16};
 }
 
-constexpr Depths kDeep = {24, 32};
+constexpr Depths kDeep = {16, 32};
 
 class StepComposer {
  public:
