@@ -4,7 +4,7 @@
   python3 bench/soak.py TOKAMAK OUT [--seconds=480] [--every=30] [--device=cpu --model="--model.preset=tiny ..."]
 
 An undisturbed run comes first, for --undisturbed seconds: its steps a second are 100%. The disturbed one starts again by
-itself (--restarts), saves every --save-every steps, and gets a fault every --every seconds: SIGKILL, SIGSTOP and an illegal
+itself (--restarts), saves every --save-every steps, keeps states in memory every --memory-every, and gets a fault every --every seconds: SIGKILL, SIGSTOP and an illegal
 address in turn, on rank 1 (without a GPU the first two). Steps count that are done when the time is over, those that were
 computed twice once. Digests of the steps that both runs have must be equal. The last line is the table's row; the exit status is
 1 where bits differ or the run did not go on.
@@ -35,6 +35,11 @@ def digests(run):
 
 def last_step(run):
     return max((line["step"] for line in lines(run / "metrics.jsonl") if "loss" in line), default=0)
+
+
+def prepare(tokamak, folder):
+    subprocess.run([tokamak, "prepare", "docs", f"--out={folder / 'data'}", "--vocab-size=2048"], check=True,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def end(child, run):
@@ -74,7 +79,8 @@ def disturbed(command, run, log, arguments, folder):
     if arguments.device == "cuda":
         environment |= {"LD_PRELOAD": str(faults.build_gpu_fault(folder)),
                         "TOKAMAK_GPU_FAULT": str(folder / "gpu_fault")}
-    child = subprocess.Popen([*command, f"--train.out={run}", "--restarts=1000"], stdout=log, stderr=subprocess.STDOUT,
+    memory = [f"--memory_every={arguments.memory_every}"] if arguments.memory_every else []
+    child = subprocess.Popen([*command, f"--train.out={run}", "--restarts=1000", *memory], stdout=log, stderr=subprocess.STDOUT,
                              start_new_session=True, env=environment)
     if not wait_for_step(run, 10, child):
         sys.exit(f"the disturbed run did not start; see {log.name}")
@@ -103,6 +109,7 @@ def main():
     parser.add_argument("--every", type=float, default=30)
     parser.add_argument("--undisturbed", type=float, default=60)
     parser.add_argument("--save-every", type=int, default=20)
+    parser.add_argument("--memory-every", type=int, default=0)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--model", default="--model.preset=gpt2-124m --train.batch=64")
     parser.add_argument("--mesh", default="--mesh.data=2 --mesh.slots=2")
@@ -110,8 +117,7 @@ def main():
     folder = arguments.out.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     subprocess.run(["rm", "-rf", *(str(folder / name) for name in ("data", "even", "rough", "gpu_fault"))], check=True)
-    subprocess.run([arguments.tokamak, "prepare", "docs", f"--out={folder / 'data'}", "--vocab-size=2048"], check=True,
-                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    prepare(arguments.tokamak, folder)
     command = [os.path.realpath(arguments.tokamak), "train", f"--device={arguments.device}", *arguments.model.split(),
                *arguments.mesh.split(), f"--data.path={folder / 'data'}", "--train.steps=100000", "--train.eval_every=0",
                "--train.sample_every=0", f"--train.checkpoint_every={arguments.save_every}", "--train.log_every=1",
@@ -129,4 +135,5 @@ def main():
     return 1 if different or not both or steps == 0 else 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())
