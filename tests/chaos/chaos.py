@@ -18,7 +18,7 @@ from hosts import Hosts
 from interrupted import Interrupted
 from launchers import Launchers
 from power import Power
-from ranks import Changing, LostRanks, Ranks, Restarted
+from ranks import Changing, Kept, LostRanks, Ranks, Restarted
 from reading import Reading
 from saving import Saving
 from scenarios import prepare_scenario, ranks_scenario, train_scenario
@@ -36,8 +36,13 @@ PARTS = {"prepare": lambda work: Interrupted(work, prepare_scenario()),
          "saving, shares": lambda work: Saving(work, ranks_scenario("2, zero 2", "processes", ["--mesh.zero=2"], steps=400, every=25)),
          "strangers": lambda work: Strangers(work, ranks_scenario("2 processes", "processes", STEPS)),
          "restarted": lambda work: Restarted(work, ranks_scenario("2 processes", "processes", steps=400, every=100)),
-         "changing": lambda work: Changing(work, train_scenario("any ranks", ["--mesh.slots=8", "--train.total_batch=256",
-                                                                               "--model.layers=2"], steps=120, every=20)),
+         "changing": lambda work: Changing(work, train_scenario("any ranks", [
+             "--mesh.slots=8", "--train.total_batch=256", "--model.layers=2", "--data.val_path=data", "--train.eval_batches=2",
+             "--train.eval_every=15"], steps=120, every=20)),
+         "kept": lambda work: Kept(work, ranks_scenario("2 processes", "processes", steps=400, every=1000)),
+         "kept shares": lambda work: Kept(work, ranks_scenario("2, zero 2", "processes", ["--mesh.zero=2"], steps=400, every=1000)),
+         "kept stages": lambda work: Kept(work, train_scenario("2 stages", [
+             "--mesh.pipe=2", "--mesh.data=1", "--model.layers=2"], {"TOKAMAK_RANKS": "processes"}, steps=400, every=1000)),
          "lost ranks": lambda work: LostRanks(work, ranks_scenario("2 processes", "processes", steps=400, every=1000)),
          "hosts": lambda work: Hosts(work, ranks_scenario("2 hosts", "processes", ["--mesh.slots=2"], steps=1500, every=500)),
          "launchers": lambda work: Launchers(work, train_scenario("launchers", ["--mesh.slots=2"], steps=600, every=50)),

@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 
 from interrupted import Interrupted
-from ranks import below, last_step_told, send
+from ranks import below, last_step_told
+from work import send
 from slurm import Cluster
 
 RECIPE = Path(__file__).resolve().parents[2] / "runs/launch/slurm.sh"

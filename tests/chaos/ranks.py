@@ -4,14 +4,14 @@ What must hold: if one is killed or stopped, the others end by themselves, the f
 same command, run again, gives the bytes of a run that nothing happened to.
 """
 import json
-import os
+import re
 import signal
 import threading
 import time
 from pathlib import Path
 
 from interrupted import Interrupted
-from work import complaint
+from work import complaint, send, with_all_below
 
 
 STOPPED_SECONDS = 20
@@ -25,13 +25,6 @@ def ranks_of(leader):
     except OSError:  # it has ended
         children = []
     return [leader, *map(int, children)]
-
-
-def send(rank, number):
-    try:
-        os.kill(rank, number)
-    except ProcessLookupError:
-        pass
 
 
 def last_step_told(out):
@@ -88,9 +81,7 @@ class Ranks(Interrupted):
 
 
 def below(process):
-    """All processes that it has started, and these."""
-    children = ranks_of(process)[1:]
-    return children + [one for child in children for one in below(child)]
+    return with_all_below(process)[1:]
 
 
 class Restarted(Interrupted):
@@ -120,6 +111,38 @@ class Restarted(Interrupted):
         self.go_through("stopped, and started again", several([signal.SIGKILL, signal.SIGSTOP]), self.killed)
 
 
+class Kept(Interrupted):
+    """A run that keeps states in memory loses a rank, or all, long before a checkpoint is due. It goes on by itself a few
+    steps back, from a state in memory or from what a rank that has all could save, and gives the memory back at its end."""
+    EVERY, LATE = 5, 4  # steps between states; how many of these may be late, as one before is still being written
+
+    def killed_after(self, case):
+        step, choice = case
+        memory = self.work.folder / "memory"
+        memory.mkdir(exist_ok=True)
+        command = [*self.scenario.command("broken"), "--restarts=9", f"--memory_every={self.EVERY}", f"--memory_folder={memory}"]
+        process = self.work.start(command, environment=self.scenario.environment)
+        while last_step_told(self.out) < step and process.poll() is None:
+            time.sleep(0.001)
+        ranks = below(process.pid)
+        for rank in ranks if choice >= len(ranks) else [ranks[choice]]:
+            send(rank, signal.SIGKILL)
+        told = last_step_told(self.out)
+        result = self.work.end(process)
+        if result.status != 0:
+            return f"it ended with {result.status}: {result.err[-600:]}"
+        resumed = re.search(r"resuming after step (\d+)", result.out)
+        if not resumed or int(resumed[1]) < told - self.EVERY * self.LATE:
+            return f"step {told} was done, and it went on after {resumed[1] if resumed else 0}"
+        left = [path.name for path in memory.iterdir()]
+        return self.differs() or ("" if not left else f"in memory were left {left}")
+
+    def go(self, cases):
+        rng = self.work.random
+        self.go_through("killed, and on from memory",
+                        [(rng.randint(50, 300), rng.randrange(3)) for _ in range(cases)], self.killed_after)
+
+
 class LostRanks(Interrupted):
     """Of two data ranks one is killed long before a checkpoint is due."""
 
@@ -144,8 +167,14 @@ class LostRanks(Interrupted):
                         [(rng.randint(1, 300), rng.randrange(2)) for _ in range(cases)], self.killed_after)
 
 
+def names_below(folder):
+    """All files that a run has left, by name."""
+    return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+
+
 class Changing(Interrupted):
-    """A run is killed again and again, and goes on each time on another mesh, as threads or as processes."""
+    """A run is killed again and again, and goes on each time on another mesh, as threads or as processes. Nothing is left
+    behind: no process, no file that an undisturbed run does not have."""
     MESHES = [["--mesh.data=1"], ["--mesh.data=2"], ["--mesh.data=4"], ["--mesh.data=8"], ["--mesh.pipe=2"],
               ["--mesh.data=2", "--mesh.zero=1"], ["--mesh.data=4", "--mesh.zero=3"], ["--mesh.data=2", "--mesh.pipe=2"]]
 
@@ -164,9 +193,11 @@ class Changing(Interrupted):
                 return f"on {' '.join(mesh)} the others lived on for {time.monotonic() - begin:.1f} s"
         result = self.work.end(self.start_on(*self.work.random.choice(starts)[:2]))
         if result.status != 0:
-            return f"the last start ended with {result.status}: {result.err[-600:]}"
+            return f"the last start ended with {result.status}: {result.err[-20000:]}"
         told = self.work.run(["data", "ledger", "broken"])
-        return self.differs() or ("" if "PROVEN: samples" in told.out else f"the ledger: {told.out[-400:]}")
+        ledger = "" if "PROVEN: samples" in told.out else f"the ledger: {told.out[-400:]}"
+        left = names_below(self.out) ^ names_below(self.work.folder / "straight")
+        return self.differs() or ledger or ("" if not left else f"files were left or are missing: {sorted(left)}")
 
     def go(self, cases):
         rng = self.work.random

@@ -7,7 +7,8 @@ import signal
 import time
 
 from interrupted import Interrupted
-from ranks import last_step_told, ranks_of, send
+from ranks import last_step_told, ranks_of
+from work import send
 
 SLOW = 20_000  # microseconds that each rename takes longer; a save has about ten
 AHEAD = 2      # steps, at least, that have run since a state was copied

@@ -1,15 +1,19 @@
 """A work folder in which the program runs, disturbed or not, and the count of what held."""
 import os
 import random
+import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections import namedtuple
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 TIMEOUT = 120
+STACKS_SECONDS = 3
 
 Result = namedtuple("Result", "status out err")
 
@@ -18,6 +22,38 @@ def complaint(result):
     """What is wrong with the end of a run that was disturbed: done, or an error with a message, is all that may be."""
     refused = result.status == 1 and "error:" in result.err
     return "" if result.status == 0 or refused else f"it ended with {result.status}: {result.err[-600:]}"
+
+
+def send(process, number):
+    try:
+        os.kill(process, number)
+    except ProcessLookupError:
+        pass
+
+
+def with_all_below(process):
+    """This one, which was started first, and all processes that it has started, and these."""
+    try:
+        children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    except OSError:  # it has ended
+        children = []
+    return [process] + [one for child in children for one in with_all_below(int(child))]
+
+
+def catches_stacks(process):
+    """Whether SIGUSR1 would not end it."""
+    try:
+        caught = re.search(r"^SigCgt:\s*(\w+)", Path(f"/proc/{process}/status").read_text(), re.M)
+    except OSError:
+        return False
+    return bool(caught) and int(caught[1], 16) >> (signal.SIGUSR1 - 1) & 1 == 1
+
+
+def ask_for_stacks(processes):
+    """Where their threads are, on standard error."""
+    for process in filter(catches_stacks, processes):
+        send(process, signal.SIGUSR1)
+    time.sleep(STACKS_SECONDS)
 
 
 class Work:
@@ -48,7 +84,10 @@ class Work:
         try:
             out, err = process.communicate(timeout=TIMEOUT)
         except subprocess.TimeoutExpired:
-            process.kill()
+            hung = with_all_below(process.pid)
+            ask_for_stacks(hung)
+            for one in hung:
+                send(one, signal.SIGKILL)
             out, err = process.communicate()
             err += "\n(it hung)"
         return Result(process.returncode, out, err)
