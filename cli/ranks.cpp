@@ -139,10 +139,8 @@ void run_as_rank(RunConfig config, const Mesh& mesh, StoreClient& store, const s
 
 // What one rank throws ends all of them.
 void run_and_tell(const RunConfig& config, StoreClient& store, const std::function<void(FailureDeadline&)>& rank) {
-  FailureDeadline deadline(end_times::kByItself, [&](const std::string& reason) {
-    // What a CPU computes ends by itself; but no rank outlives the one that leads for long.
-    if (is_gpu_device(config) || store.has_lost_leader()) end_late_process(reason, tells(store));
-  });
+  FailureDeadline deadline(end_times::kByItself,
+                           [&](const std::string& reason) { end_late_process(reason, tells(store)); });
   deadline.watch(store);
   bool leads = store.rank() == 0;
   try {

@@ -19,7 +19,7 @@ struct RankWork {
   const Machine& machine;
   const MeshRanks* ranks;                        // null: one rank
   int in_process = 1;                            // of the ranks, this one and others that are threads of this process
-  std::function<void()> outlive_leader = [] {};  // gives this rank end_times::kToSave when rank 0 is gone
+  std::function<void()> outlive_leader = [] {};  // gives this rank end_times::kToSave when others are gone
 };
 
 /// "rank 2: " for messages of a process that has not rank 0 among its ranks; else empty. Never throws a UserError.

@@ -13,6 +13,7 @@ namespace {
 constexpr size_t kStepsAhead = 1;
 constexpr double kLongSeconds = 2;
 constexpr double kBreakableSeconds = 10;
+constexpr double kBreakableWhenLost = 0.5;  // those who are left should end at once
 
 using Milliseconds = std::chrono::duration<double, std::milli>;
 
@@ -31,7 +32,17 @@ double StepQueue::limit(double seconds, size_t steps) const {
 }
 
 void StepQueue::break_long_steps(std::function<bool()> stops) {
-  run([this, stops = std::move(stops)] { breaker_.emplace(session_, backend_, stops); });
+  run([this, stops = std::move(stops)] {
+    breaker_.emplace(session_, backend_, stops);
+    breakable_seconds_ = limit(kBreakableSeconds, 1);
+  });
+}
+
+void StepQueue::break_lost_steps(std::function<void()> check) {
+  run([this, check = std::move(check)] {
+    breaker_.emplace(session_, backend_, [check] { return check(), false; });
+    breakable_seconds_ = kBreakableWhenLost;
+  });
 }
 
 void StepQueue::submit(std::vector<Batch> batches, const StepMetrics& known, const std::string& failure) {
@@ -54,7 +65,7 @@ bool StepQueue::goes_on(int64_t step, const std::string& failure) {
 
 void StepQueue::start(const std::vector<Batch>& batches, Clock::time_point wanted, const StepMetrics& known) {
   auto begin = Clock::now();
-  if (breaker_) session_.observe_else(last_seconds_ > limit(kBreakableSeconds, 1) ? &*breaker_ : nullptr);
+  if (breaker_) session_.observe_else(last_seconds_ > breakable_seconds_ ? &*breaker_ : nullptr);
   auto in = enter_step(progress_, RankPhase::kStep, known.step);
   try {
     pending_.push_back({session_.submit_step(batches, known.step - 1, known.lr), wanted, begin, known});

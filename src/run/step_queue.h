@@ -27,6 +27,8 @@ class StepQueue {
   /// From now on a step that takes long (kBreakableSeconds) can end between two kernels, by `stops`. For one rank
   /// alone.
   void break_long_steps(std::function<bool()> stops);
+  /// The same of several that a host computes, where `check` throws: others are lost.
+  void break_lost_steps(std::function<void()> check);
 
   /// Runs a task on the steps' thread, when the steps before were handed to the backend, and waits for it. Whatever
   /// computes goes there: OpenMP keeps a team for every thread that ever ran a loop, and with more threads than cores
@@ -75,6 +77,7 @@ class StepQueue {
   Before before_;
   RankProgress* progress_;
   std::optional<StepBreaker> breaker_;  // of the steps' thread
+  double breakable_seconds_ = 0;        // that a step takes, from which on it is broken
   double last_seconds_;                 // that a step ran, or is expected to; of the steps' thread
   std::deque<Pending> pending_;         // of the steps' thread
   Clock::time_point last_end_;          // of the steps' thread

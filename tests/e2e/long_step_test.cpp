@@ -6,8 +6,10 @@
 
 #include "checkpoint/checkpoint.h"
 #include "tests/e2e/finished_run.h"
+#include "tests/support/child_programs.h"
 #include "tests/support/run_program.h"
 #include "tests/support/tiny_run.h"
+#include "tests/support/variable.h"
 
 namespace tokamak {
 namespace {
@@ -52,6 +54,26 @@ TEST_F(LongStep, EndsEarlierWhereAKillIsNear) {
   ProgramResult stopped = program.wait();
   EXPECT_EQ(stopped.status, 128 + SIGTERM) << stopped.err;
   EXPECT_NE(stopped.out.find("stopped after step 0 of 3"), std::string::npos) << stopped.out;
+}
+
+// What is left of it is not waited for when a rank is lost, nor is it by a rank that cannot save.
+TEST_F(LongStep, EndsWhenAnotherRankIsLost) {
+  Variable processes("TOKAMAK_RANKS", "processes");
+  for (const char* zero : {"0", "2"}) {
+    RunningProgram program(
+        folder_.path(),
+        test::tiny_arguments("train", {"--train.out=lost", "--train.steps=3", "--model.width=256",
+                                       "--model.context=256", "--train.batch=8", "--train.total_batch=819200",
+                                       "--mesh.data=2", std::string("--mesh.zero=") + zero}));
+    ASSERT_TRUE(program.wait_for("steps"));
+    std::this_thread::sleep_for(seconds(2));
+    auto killed = std::chrono::steady_clock::now();
+    ::kill(test::ranks_below(1)[0], SIGKILL);
+    ProgramResult ended = program.wait();
+    EXPECT_EQ(ended.status, 1) << ended.err;
+    EXPECT_NE(ended.err.find("rank 1 on "), std::string::npos) << ended.err;
+    EXPECT_LT(std::chrono::steady_clock::now() - killed, seconds(20));  // not the step's time
+  }
 }
 
 }  // namespace
