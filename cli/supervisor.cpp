@@ -32,9 +32,10 @@ namespace fs = std::filesystem;
 constexpr const char* kSupervisor = "TOKAMAK_SUPERVISOR";  // the process that has started this one so
 constexpr std::chrono::milliseconds kLook{20};
 
-pid_t start() {
+pid_t start(std::vector<std::string> variables) {
   pid_t process = -1;
-  int error = start_again({supervisor_variable()}, process);
+  variables.push_back(supervisor_variable());
+  int error = start_again(std::move(variables), process);
   if (error != 0)
     user_error("[restarts] cannot start the process that trains: {}; allow more processes (ulimit -u)",
                std::strerror(error));
@@ -75,12 +76,12 @@ int exit_status(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status
 
 }  // namespace
 
-int supervise(const fs::path& run, int64_t restarts) {
+int supervise(const fs::path& run, int64_t restarts, const std::vector<std::string>& variables) {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   StopSignal stop;
   RestartBudget budget(run, restarts);
   while (true) {
-    int status = wait_for(start(), stop);
+    int status = wait_for(start(variables), stop);
     wait_for_ranks();
     if (stop.requested() || !is_death(status)) return exit_status(status) == kLostRanksStatus ? 1 : exit_status(status);
     std::string cause = cause_of_end(run, fmt::format("the process that trains {}", describe_end(status)));

@@ -8,7 +8,9 @@
 #include <csignal>
 #include <cstdio>
 #include <functional>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/printable.h"
@@ -19,6 +21,7 @@
 #include "cli/commands.h"
 #include "cli/idle_notes.h"
 #include "cli/machine.h"
+#include "cli/memory_folder.h"
 #include "cli/ranks.h"
 #include "cli/streams.h"
 #include "cli/supervisor.h"
@@ -44,6 +47,8 @@ struct TrainArguments {
   AgentOptions agents;
   bool verbose = false, dry_run = false;
   int64_t restarts = 0;
+  int64_t memory_every = 0;
+  std::string memory_folder = "/dev/shm";
 };
 
 void visit(FieldList& v, TrainArguments& c) {
@@ -55,6 +60,9 @@ void visit(FieldList& v, TrainArguments& c) {
   v("verbose", c.verbose, "also tell where the time of the start goes");
   v("restarts", c.restarts,
     "how often in an hour the run starts again by itself when it dies or loses a rank; 0: never", at_least(0));
+  v("memory_every", c.memory_every, "with --restarts: steps between states that are kept in memory; 0: none",
+    at_least(0));
+  v("memory_folder", c.memory_folder, "with --memory_every: where, a folder of a file system in memory");
 }
 
 int terminal_width() {
@@ -66,6 +74,8 @@ int terminal_width() {
 class Console : public TrainObserver {
  public:
   Console(const StartClock& before, bool verbose) : before_(before), verbose_(verbose) {}
+  /// What may_rescue() calls.
+  void set_rescue(std::function<void()> may_rescue) { may_rescue_ = std::move(may_rescue); }
 
   void message(const std::string& text) override { line(text); }
 
@@ -91,6 +101,8 @@ class Console : public TrainObserver {
     line(fmt::format("--- sample after step {} ---\n{}\n---", step, text));
   }
 
+  void may_rescue() override { may_rescue_(); }
+
   void saved(int64_t, const std::filesystem::path& path) override { line(fmt::format("saved {}", path.string())); }
 
   void line(const std::string& text) { write((std::exchange(bar_, false) ? "\r\x1b[K" : "") + printable(text) + "\n"); }
@@ -103,6 +115,7 @@ class Console : public TrainObserver {
   }
 
   const StartClock& before_;  // what came before train()
+  std::function<void()> may_rescue_ = [] {};
   bool verbose_;
   bool terminal_ = takes_escape_codes(STDOUT_FILENO);
   bool bar_ = false;
@@ -167,6 +180,8 @@ void validate(const TrainArguments& arguments) {
         "[restarts] expected train.resume for a run that starts again, got false; remove what is in {}, or name "
         "another folder with --train.out",
         arguments.run.train.out);
+  if (arguments.memory_every > 0 && arguments.restarts == 0)
+    user_error("[memory_every] expected --restarts with it, as states in memory are for these, got none; add it");
 }
 
 // Under torchrun, mpirun or srun these start ranks again.
@@ -189,11 +204,21 @@ int run_dry(const TrainArguments& arguments) {
   return 0;
 }
 
+int run_supervised(const TrainArguments& arguments) {
+  std::unique_ptr<MemoryFolder> memory;
+  std::vector<std::string> variables;
+  if (arguments.memory_every > 0) {
+    memory = std::make_unique<MemoryFolder>(arguments.memory_folder);
+    variables.push_back(memory->variable());
+  }
+  return supervise(arguments.run.train.out, arguments.restarts, variables);
+}
+
 int run_train(const TrainArguments& arguments) {
   if (arguments.dry_run) return run_dry(arguments);
   if (is_agent(arguments))
     return run_agent(configure(arguments, AnotherTrains::kIsAllowed), arguments.agents, arguments.restarts);
-  if (supervises(arguments)) return supervise(arguments.run.train.out, arguments.restarts);
+  if (supervises(arguments)) return run_supervised(arguments);
   StartClock start = clock_of_process();
   StopSignal stop(has_first_rank() ? "finishing this step; again to quit now\n" : "");
   std::signal(SIGPIPE, SIG_IGN);
@@ -203,27 +228,30 @@ int run_train(const TrainArguments& arguments) {
   bool stopped = false;
   RunConfig config = configure(arguments);
   check_profile(arguments.profile, arguments.given, config);
+  const MemoryStates memory{.folder = given_memory_folder(), .every = arguments.memory_every};
   run_on_ranks(config, [&](const RankWork& rank) {
     const Machine& machine = rank.machine;
     AttachedProfile profile(arguments.profile, arguments.given, rank, [&](const auto& text) { console.line(text); });
     auto requested = [&] { return stop.requested(); };
     if (!leads(rank.ranks)) {
       Silence silence(rank.outlive_leader);
-      train(rank.config, machine.platform, *machine.backend, silence, requested, rank.ranks, profile.watcher());
+      train(rank.config, machine.platform, *machine.backend, silence, requested, rank.ranks, profile.watcher(), memory);
       return;
     }
     start.lap("device");
+    console.set_rescue(rank.outlive_leader);
     console.line(describe(machine));
     if (rank.ranks) console.line(describe_mesh(resolve(rank.config, machine.platform.target)));
     for (const std::string& note :
          idle_notes(rank.config, arguments.given, machine.platform.target, machine.is_gpu, NotesFor::kTraining))
       console.line(note);
-    TrainSummary summary =
-        train(rank.config, machine.platform, *machine.backend, console, requested, rank.ranks, profile.watcher());
+    TrainSummary summary = train(rank.config, machine.platform, *machine.backend, console, requested, rank.ranks,
+                                 profile.watcher(), memory);
     print_end(console, summary, rank.config);
     profile.end();
     stopped = summary.stopped;
   });
+  if (has_first_rank()) remove_left_memory_folder();
   return stopped ? stopped_status() : 0;
 }
 

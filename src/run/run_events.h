@@ -24,6 +24,9 @@ class RunEvents {
   /// `stall_seconds`.
   void saving();
   void saved(int64_t step, const std::filesystem::path& checkpoint, double seconds, double stall_seconds);
+  /// Of steps whose outcome is in no save yet; and those of a start before, whose outcome this one goes on with.
+  double unsaved_seconds() const { return step_seconds_; }
+  void carry(double step_seconds) { step_seconds_ += step_seconds; }
   /// From now on this rank writes, which has the lock of the folder, as the one that led is gone.
   void take_over(int64_t step, const std::string& cause);
   void ended(int64_t step, bool stopped);

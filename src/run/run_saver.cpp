@@ -20,7 +20,7 @@ double seconds_since(Clock::time_point begin) { return std::chrono::duration<dou
 RunSaver::RunSaver(StartedRun& start, int64_t saved, StepReporter& reporter, RunEvents& events, Backend& backend,
                    TrainObserver& observer, const MeshRanks* ranks)
     : start_(start), reporter_(reporter), events_(events), backend_(backend), observer_(observer), ranks_(ranks),
-      saved_step_(saved), durable_step_(saved) {
+      memory_(start.memory), saved_step_(saved), durable_step_(saved) {
   const TrainConfig& train = start_.resolved.asked.train;
   if (leads(ranks) && !train.archive.empty()) archiver_ = std::make_unique<Archiver>(train.archive, keep_rule(train));
 }
@@ -55,7 +55,7 @@ void RunSaver::save(const RunProgress& done, bool is_extra, bool now) {
   if (leads(ranks_)) start_.choices.save(start_.platform.tuning, backend_);
   events_.saving();
   const TrainConfig& train = start_.resolved.asked.train;
-  newest_ = {done, marks(), checkpoints_folder(train.out) / checkpoint_name(done.step), begin};
+  newest_ = {done, marks(), checkpoints_folder(train.out) / checkpoint_name(done.step), begin, 0, train.out};
   newest_.marks.is_extra = is_extra;
   bool in_background = !now && begin_in_background();
   if (!in_background) {
@@ -69,18 +69,20 @@ void RunSaver::save(const RunProgress& done, bool is_extra, bool now) {
 }
 
 CheckpointState RunSaver::state_of(const Saved& saved) const {
-  return describe_progress(saved.done, start_.resolved, *start_.data, leads(ranks_), saved.marks);
+  return describe_progress(saved.done, start_.resolved, *start_.data, leads(ranks_) && !is_keeping_, saved.marks);
 }
+
+KeepRule RunSaver::rule_of_newest() const { return is_keeping_ ? 1 : keep_rule(start_.resolved.asked.train); }
 
 // What takes the host's time, files and their syncs, is done when the device has a step to do.
 void RunSaver::write() {
   if (!std::exchange(is_copied_, false)) return;
   auto in = enter(progress_of(ranks_), RankPhase::kSave);
   newest_.stall_seconds = seconds_since(newest_.begin);
+  if (is_keeping_) return write_kept();
   saved_step_ = durable_step_;  // if that fails
   reporter_.saving();
-  const TrainConfig& train = start_.resolved.asked.train;
-  if (!background_->write(train.out, state_of(newest_), keep_rule(train)))
+  if (!background_->write(newest_.out, state_of(newest_), rule_of_newest()))
     refuse_save(newest_.done.step, "not all ranks see the run's folder any more");
   saved_step_ = newest_.done.step;
 }
@@ -121,6 +123,10 @@ void RunSaver::ended(double seconds) {
   int64_t checked_every = start_.resolved.asked.train.verify_every;  // others may turn out to be wrong
   if (archiver_ && (checked_every == 0 || step % checked_every == 0)) archiver_->add(newest_.path);
   observer_.saved(step, newest_.path);
+  settle_marks();
+}
+
+void RunSaver::settle_marks() {
   if (std::exchange(marks_later_, false)) mark_best(best_);
   if (std::exchange(removes_later_, false)) remove_old();
 }
@@ -143,11 +149,61 @@ void RunSaver::finish_archive() {
 void RunSaver::settle() {
   write();
   if (!is_open()) return;
+  if (is_keeping_) return settle_kept();
   auto in = enter(progress_of(ranks_), RankPhase::kSave);
   saved_step_ = durable_step_;  // if that has failed
   double seconds = background_->take();
   saved_step_ = newest_.done.step;
   ended(seconds);
+}
+
+// A kept state may still be under way, and what is as new is as good.
+void RunSaver::keep(const RunProgress& done) {
+  if (!memory_.are_kept()) return;
+  auto in = enter(progress_of(ranks_), RankPhase::kSave);
+  if (any_of(ranks_, is_open() && !background_->has_ended())) return;
+  settle();
+  if (!memory_.are_kept()) return;
+  if (!background_ || !has_memory()) return give_up_keeping("training waits for saves (train.background_saves)");
+  newest_ = {done,         marks(), checkpoints_folder(memory_.folder) / checkpoint_name(done.step),
+             Clock::now(), 0,       memory_.folder};
+  newest_.unsaved_seconds = events_.unsaved_seconds();
+  is_keeping_ = true;
+  background_->copy();
+  is_copied_ = true;
+  if (!std::exchange(knows_kept_folder_, true)) write();
+}
+
+void RunSaver::write_kept() {
+  try {
+    if (!background_->write(newest_.out, state_of(newest_), rule_of_newest()))
+      give_up_keeping("ranks are on several machines");
+  } catch (const UserError& error) {
+    give_up_keeping(error.what());
+  }
+}
+
+void RunSaver::settle_kept() {
+  auto in = enter(progress_of(ranks_), RankPhase::kSave);
+  try {
+    background_->take();
+    if (leads(ranks_)) note_step_seconds(newest_.path, newest_.unsaved_seconds);
+  } catch (const UserError& error) {
+    give_up_keeping(error.what());
+  }
+  is_keeping_ = false;
+  settle_marks();
+}
+
+void RunSaver::give_up_keeping(std::string_view why) {
+  is_keeping_ = false;
+  memory_ = {};
+  observer_.message(fmt::format("no states are kept in memory any more (--memory_every): {}", why));
+}
+
+void RunSaver::forget_kept() {
+  settle();
+  if (leads(ranks_)) forget_kept_states(memory_);
 }
 
 void RunSaver::settle_quietly() {
@@ -161,6 +217,7 @@ void RunSaver::settle_quietly() {
 void RunSaver::abandon() {
   if (!is_open()) return;
   bool is_whole = background_->abandon() && !std::exchange(is_copied_, false);
+  if (is_keeping_) return;
   if (is_whole)
     ended(newest_.stall_seconds);
   else

@@ -33,6 +33,11 @@ class RunSaver {
   void write();
   /// The same, and it is on the disk on return.
   void save_now(const RunProgress& done, bool is_extra = false);
+  /// The same state into the memory of the machine (run/memory_states.h), unless what was asked for last is still being
+  /// written. What goes wrong there is told, and no more states are kept. All ranks call it.
+  void keep(const RunProgress& done);
+  /// What was kept may be wrong.
+  void forget_kept();
   /// Between two steps: tells of a save that has ended well meanwhile, and of what could not be archived.
   void look();
   /// Waits for the save that is being written. Throws why it failed, on all ranks.
@@ -40,7 +45,7 @@ class RunSaver {
   /// The same before an error is thrown that all ranks live to see.
   void settle_quietly();
   /// Why a save has failed that was being written; empty: none has. For any thread.
-  std::string failure() const { return background_ ? background_->failure() : ""; }
+  std::string failure() const { return background_ && !is_keeping_ ? background_->failure() : ""; }
   /// Waits until the newest checkpoint is in the archive, where there is one, or could not be copied.
   void finish_archive();
   /// Other ranks are lost: what is being written is left, unless only its name is missing.
@@ -71,6 +76,8 @@ class RunSaver {
     std::filesystem::path path;
     std::chrono::steady_clock::time_point begin;
     double stall_seconds = 0;
+    std::filesystem::path out = {};  // the run's folder, or that of kept states
+    double unsaved_seconds = 0;      // of a kept state: what steps took whose outcome is in no save
   };
 
   CheckpointMarks marks() const { return {reporter_.known_good(), best_}; }
@@ -79,7 +86,12 @@ class RunSaver {
   CheckpointState state_of(const Saved& saved) const;
   bool has_memory();
   void save(const RunProgress& done, bool is_extra, bool now);
+  KeepRule rule_of_newest() const;
+  void write_kept();
+  void settle_kept();
+  void give_up_keeping(std::string_view why);
   void ended(double seconds);
+  void settle_marks();
   void warn_of_archive();
 
   StartedRun& start_;
@@ -90,8 +102,11 @@ class RunSaver {
   const MeshRanks* ranks_;
   std::unique_ptr<BackgroundSaver> background_;  // null: training waits for saves
   bool knows_memory_ = false;                    // that all ranks have it for background_,
-  bool knows_folders_ = false;                   // and see the run's folder
+  bool knows_folders_ = false;                   // and see the run's folder,
+  bool knows_kept_folder_ = false;               // or not that of kept states
   bool is_copied_ = false;                       // newest_, and nobody writes it yet
+  MemoryStates memory_;                          // where states are kept
+  std::atomic<bool> is_keeping_ = false;         // whether newest_ is such a state
   std::unique_ptr<Archiver> archiver_;           // null: no archive, or another rank leads
   Saved newest_;
   int64_t saved_step_;    // or being saved

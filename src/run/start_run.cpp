@@ -36,13 +36,15 @@ void restore(const TrainConfig& train, bool goes_on, TrainObserver& observer, st
 
 // The rank that leads then puts in order what a killed process left behind.
 std::optional<FoundCheckpoint> find_start(const RunConfig& asked, bool goes_on, TrainObserver& observer,
-                                          const MeshRanks* ranks) {
+                                          const MeshRanks* ranks, const MemoryStates& memory = {}) {
   std::vector<std::string> warnings;
   std::optional<FoundCheckpoint> found;
   if (leads(ranks)) restore(asked.train, goes_on, observer, &warnings);
-  if (any_of(ranks, goes_on)) found = find_together(asked.train.out, &warnings, ranks);
+  std::optional<FoundCheckpoint> kept = find_kept_state(memory, asked.train.out, &warnings, ranks);
+  if (any_of(ranks, goes_on) && !kept) found = find_together(asked.train.out, &warnings, ranks);
   for (const std::string& warning : warnings) observer.message("warning: " + warning);
   if (leads(ranks)) repair_checkpoints(asked.train.out, found, keep_rule(asked.train));
+  if (kept) found = std::move(kept);
   require_same(ranks, "checkpoint to go on from", found ? found->path.filename().string() : "none");
   return found;
 }
@@ -155,17 +157,19 @@ void prepare_session(StartedRun& start, const RunConfig& asked, const Platform& 
 }  // namespace
 
 StartedRun start_run(const RunConfig& asked, const Platform& platform, Backend& backend, TrainObserver& observer,
-                     const MeshRanks* ranks) {
+                     const MeshRanks* ranks, const MemoryStates& memory) {
   StartedRun start(asked);
+  start.memory = memory;
   if (leads(ranks)) start.folder = std::make_unique<RunFolder>(asked.train.out);
-  start.found = find_start(asked, asked.train.resume, observer, ranks);
+  start.found = find_start(asked, asked.train.resume, observer, ranks, memory);
   prepare_session(start, asked, platform, backend, observer, ranks);
   return start;
 }
 
 StartedRun start_phase(const RunConfig& asked, const Platform& platform, Backend& backend, TrainObserver& observer,
-                       const MeshRanks* ranks, std::unique_ptr<RunFolder> folder) {
+                       const MeshRanks* ranks, std::unique_ptr<RunFolder> folder, const MemoryStates& memory) {
   StartedRun start(asked);
+  start.memory = memory;
   start.is_first = false;
   start.folder = std::move(folder);
   start.found = find_start(asked, true, observer, ranks);

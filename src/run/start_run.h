@@ -4,6 +4,7 @@
 
 #include "checkpoint/run_folder.h"
 #include "run/choices_file.h"
+#include "run/memory_states.h"
 #include "run/run_progress.h"
 #include "run/step_queue.h"
 
@@ -16,7 +17,8 @@ struct StartedRun {
   StartClock clock;
   bool is_first = true;                  // of this process: it is no later phase of train.ramp
   std::unique_ptr<RunFolder> folder;     // locked; of the rank that leads
-  std::optional<FoundCheckpoint> found;  // where the run goes on
+  MemoryStates memory;                   // where states are kept
+  std::optional<FoundCheckpoint> found;  // where the run goes on: a checkpoint, or a kept state
   Platform platform;                     // of the rank that leads, then tuned
   ResolvedRun resolved;                  // the same on all ranks
   std::unique_ptr<RunData> data;
@@ -29,11 +31,12 @@ struct StartedRun {
 /// All ranks call it. UserErrors: a folder that another process trains in, settings that do not fit the run or its
 /// data, bad data, too little memory.
 StartedRun start_run(const RunConfig& asked, const Platform& platform, Backend& backend, TrainObserver& observer,
-                     const MeshRanks* ranks);
+                     const MeshRanks* ranks, const MemoryStates& memory);
 
-/// The next phase of train.ramp, from the checkpoint with which the one before has ended. `folder`: of that one.
+/// The next phase of train.ramp, from the checkpoint with which the one before has ended. `folder`, `memory`: of that
+/// one.
 StartedRun start_phase(const RunConfig& asked, const Platform& platform, Backend& backend, TrainObserver& observer,
-                       const MeshRanks* ranks, std::unique_ptr<RunFolder> folder);
+                       const MeshRanks* ranks, std::unique_ptr<RunFolder> folder, const MemoryStates& memory);
 
 /// What a user should know of what he asked for, now that it is about to run.
 std::vector<std::string> start_notes(const RunConfig& asked, const StartedRun& start);

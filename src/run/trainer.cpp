@@ -41,7 +41,7 @@ class Trainer {
           StepWatcher* watcher)
       : start_(std::move(start)), run_(start_.resolved), train_(run_.asked.train), session_(*start_.session),
         end_(std::min(train_.steps, run_.phase.until)), data_(*start_.data), observer_(observer), ranks_(ranks),
-        watcher_(watcher),
+        watcher_(watcher), has_device_(backend.queue(0)),
         samples_(start_.clock.time("samples", [&] { return RunSamples(session_, start_.platform, backend, ranks); })),
         events_(train_.out, start_.platform.target, observer, ranks),
         queue_(
@@ -60,6 +60,7 @@ class Trainer {
                                                start_.found ? start_.found->state.good : KnownGoodState());
     saver_ = std::make_unique<RunSaver>(start_, done_.step, *reporter_, events_, backend, observer_, ranks);
     watch_before();
+    events_.carry(carried_seconds());
     if (trains() && saves_between()) copy_bytes_ = saver_->save_in_background(start_.host_bytes_left);
     if (trains()) {
       data_.started(done_.step, done_.samples, reporter_->reached());
@@ -72,7 +73,10 @@ class Trainer {
 
   TrainSummary run(const std::function<bool()>& stop) {
     stop_ = [this, stop] { return stopping_ = stopping_ || stop(); };  // who has said so does not take it back
-    if (!ranks_) queue_.break_long_steps(stop);
+    if (!ranks_)
+      queue_.break_long_steps(stop);
+    else if (!has_device_)
+      queue_.break_lost_steps([this] { ranks_->world().check(); });
     if (saver_->can_rescue()) observer_.may_rescue();
     try {
       return run_steps();
@@ -181,13 +185,20 @@ class Trainer {
 
   // Whether steps follow a save.
   bool saves_between() const {
-    return train_.background_saves &&
-           (train_.keep_best || (train_.checkpoint_every > 0 && done_.step + train_.checkpoint_every < end_));
+    return train_.background_saves && (train_.keep_best || start_.memory.are_kept() ||
+                                       (train_.checkpoint_every > 0 && done_.step + train_.checkpoint_every < end_));
+  }
+
+  // Of steps of a start before whose outcome is in the kept state that this one goes on from, and in no save.
+  double carried_seconds() const {
+    bool is_kept = start_.found && start_.memory.are_kept() &&
+                   start_.found->path.parent_path() == checkpoints_folder(start_.memory.folder);
+    return is_kept ? noted_step_seconds(start_.found->path) : 0;
   }
 
   bool needs_outcome() const {
-    return is_last_of_phase() || due(train_.eval_every) || asks_tasks() || due(train_.sample_every) ||
-           due(train_.checkpoint_every) || due(train_.verify_every);
+    return is_last_of_phase() || due(start_.memory.every) || due(train_.eval_every) || asks_tasks() ||
+           due(train_.sample_every) || due(train_.checkpoint_every) || due(train_.verify_every);
   }
 
   // On the steps' thread, before each of them.
@@ -275,6 +286,8 @@ class Trainer {
       saver_->save_now(done_, !is_saved);
     else if (is_saved)
       saver_->save(done_);
+    else if (due(start_.memory.every))
+      saver_->keep(done_);
     warn_of_kill(newest);
     if (evaluates || asks_tasks() || due(train_.sample_every)) saver_->write();
     try {
@@ -303,7 +316,7 @@ class Trainer {
     queue_.run([&] { wrong = session_.compare_slots(done_.step); });
     is_suspect_ = !wrong.empty();
     if (!is_suspect_) return;
-    saver_->settle();
+    saver_->forget_kept();
     go_back(ranks_, train_.out, verified, wrong);
   }
 
@@ -400,6 +413,7 @@ class Trainer {
   TrainObserver& observer_;
   const MeshRanks* ranks_;  // null: one rank
   StepWatcher* watcher_;    // null: nobody
+  bool has_device_;         // that computes beside the host
   RunSamples samples_;
   std::unique_ptr<Evaluator> evaluator_;  // null: nothing is validated
   std::unique_ptr<TrainTasks> tasks_;     // null: there are none
@@ -426,9 +440,10 @@ class Trainer {
 }  // namespace
 
 TrainSummary train(const RunConfig& config, const Platform& platform, Backend& backend, TrainObserver& observer,
-                   const std::function<bool()>& stop, const MeshRanks* ranks, StepWatcher* watcher) {
+                   const std::function<bool()>& stop, const MeshRanks* ranks, StepWatcher* watcher,
+                   const MemoryStates& memory) {
   TOKAMAK_CHECK(config.train.steps > 0, "the length of the run is not resolved");
-  std::optional<StartedRun> start(start_run(config, platform, backend, observer, ranks));
+  std::optional<StartedRun> start(start_run(config, platform, backend, observer, ranks, memory));
   while (true) {
     std::unique_ptr<RunFolder> folder;
     {
@@ -437,7 +452,7 @@ TrainSummary train(const RunConfig& config, const Platform& platform, Backend& b
       if (!phase.goes_on()) return summary;
       folder = phase.release_folder();
     }  // its memory is free before the next one takes some
-    start.emplace(start_phase(config, platform, backend, observer, ranks, std::move(folder)));
+    start.emplace(start_phase(config, platform, backend, observer, ranks, std::move(folder), memory));
   }
 }
 

@@ -4,6 +4,7 @@
 #include "backend/backend.h"
 #include "exec/mesh_ranks.h"
 #include "graph/platform.h"
+#include "run/memory_states.h"
 #include "run/step_watcher.h"
 #include "run/train_observer.h"
 
@@ -31,8 +32,10 @@ struct TrainSummary {
 /// saves. Continues from the newest good checkpoint of train.out if train.resume is set. Throws UserError for bad data
 /// or settings, before any work is lost. With `ranks`, those of config.mesh, all ranks call it, each with a backend of
 /// its own: rank 0 writes the files of train.out and chooses; a stop that one of them is asked for stops them all after
-/// the same step. `watcher`: null: nobody; else it must outlive the call.
+/// the same step. `watcher`: null: nobody; else it must outlive the call. `memory`: where states are kept beside the
+/// checkpoints; it is also looked at for one to go on from.
 TrainSummary train(const RunConfig& config, const Platform& platform, Backend& backend, TrainObserver& observer,
-                   const std::function<bool()>& stop, const MeshRanks* ranks = nullptr, StepWatcher* watcher = nullptr);
+                   const std::function<bool()>& stop, const MeshRanks* ranks = nullptr, StepWatcher* watcher = nullptr,
+                   const MemoryStates& memory = {});
 
 }  // namespace tokamak
