@@ -24,9 +24,8 @@ class MemoryOfMachine : public testing::Test {
   }
 
   static std::vector<std::string> train(const std::string& out, const std::vector<std::string>& more = {}) {
-    std::vector<std::string> all = {"--data.path=data",       "--train.out=" + out, "--threads=1",
-                                    "--train.total_batch=64", "--train.steps=3000", "--mesh.data=2",
-                                    "--mesh.zero=2"};
+    std::vector<std::string> all = {"--data.path=data",  "--train.out=" + out, "--threads=1",  "--train.total_batch=64",
+                                    "--train.steps=800", "--mesh.data=2",      "--mesh.zero=2"};
     all.insert(all.end(), more.begin(), more.end());
     return test::tiny_arguments("train", all);
   }
@@ -59,8 +58,8 @@ TEST_F(MemoryOfMachine, HasTheStateOfARunWhoseRanksHaveShares) {
   EXPECT_NE(ended.out.find(" from memory/tokamak-states-"), std::string::npos) << ended.out;
   EXPECT_TRUE(memory_is_empty());
   for (const char* file : {"model.safetensors", "optimizer.safetensors"})
-    EXPECT_TRUE(read_file(folder_.path() / "run/checkpoints/step_00003000" / file, kLargeFile) ==
-                read_file(folder_.path() / "straight/checkpoints/step_00003000" / file, kLargeFile))
+    EXPECT_TRUE(read_file(folder_.path() / "run/checkpoints/step_00000800" / file, kLargeFile) ==
+                read_file(folder_.path() / "straight/checkpoints/step_00000800" / file, kLargeFile))
         << file;
 }
 
