@@ -2,8 +2,10 @@
 
 #include "autodiff/loss_scaling.h"
 #include "base/error.h"
+#include "base/parallel.h"
 #include "compile/memory_advice.h"
 #include "data/document_starts.h"
+#include "model/initial_elements.h"
 #include "run/rank_decisions.h"
 #include "tune/tune.h"
 
@@ -159,6 +161,22 @@ void Session::initialise(InitialValues& initial) {
   for (const ParameterInfo& parameter : parameters_) {
     InitialValues::Values values = initial.take();
     store_->write_share(parameter.name, values.data.get());
+  }
+  initialise_states();
+}
+
+void Session::initialise_shares() {
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const ParameterInfo& parameter = parameters_[i];
+    if (!store_->is_here(parameter.name)) continue;
+    std::vector<PartRun> runs = store_->share(parameter.name);
+    std::vector<float> values(size_t(num_elements(store_->type(parameter.name).shape)));  // zeros where it is padded
+    parallel_for(int64_t(runs.size()), 1, [&](int64_t begin, int64_t end, int) {
+      for (const PartRun& run : std::span(runs).subspan(size_t(begin), size_t(end - begin)))
+        init_elements(parameter, int64_t(i), resolved().asked.train.seed, run.whole,
+                      std::span(values).subspan(size_t(run.part), size_t(run.count)));
+    });
+    store_->write(parameter.name, values.data(), int64_t(values.size() * sizeof(float)));
   }
   initialise_states();
 }

@@ -84,6 +84,8 @@ class Session {
   void initialise();
   /// The same with values that someone draws already.
   void initialise(InitialValues& values);
+  /// The same values; each rank draws those that it has, and no whole parameter that is divided.
+  void initialise_shares();
   /// The states alone, for parameters that come from elsewhere.
   void initialise_states();
 

@@ -60,11 +60,14 @@ void resolve_alike(StartedRun& start, const RunConfig& asked, const Platform& pl
   require_checkable(start.resolved);
 }
 
+// Then ranks draw what they have when they know what that is.
+bool has_divided_parameters(const MeshConfig& mesh) { return mesh.zero == 3 || mesh.tensor > 1 || mesh.pipe > 1; }
+
 void open_data(StartedRun& start, const MeshRanks* ranks) {
   start.data = std::make_unique<RunData>(start.resolved, start.found ? &*start.found : nullptr, leads(ranks));
   start.clock.lap("data");
   const RunConfig& asked = start.resolved.asked;
-  if (!start.found && asked.model.from.empty())
+  if (!start.found && asked.model.from.empty() && !has_divided_parameters(asked.mesh))
     start.initial = std::make_unique<InitialValues>(model_parameters(asked.model), asked.train.seed);
 }
 
@@ -88,6 +91,7 @@ void allocate(StartedRun& start, CompiledRun compiled, Backend& backend, const M
 void initialise(StartedRun& start, StepQueue& queue, TrainObserver& observer) {
   Session& session = *start.session;
   if (start.initial) return queue.run([&] { session.initialise(*start.initial); });
+  if (start.resolved.asked.model.from.empty()) return queue.run([&] { session.initialise_shares(); });
   FoundCheckpoint model = open_checkpoint(start.resolved.asked.model.from, nullptr);
   queue.run([&] {
     load_parameters(model, session.store());

@@ -22,7 +22,7 @@ struct StartedRun {
   Platform platform;                     // of the rank that leads, then tuned
   ResolvedRun resolved;                  // the same on all ranks
   std::unique_ptr<RunData> data;
-  std::unique_ptr<InitialValues> initial;  // of a run that begins with them: drawn meanwhile
+  std::unique_ptr<InitialValues> initial;  // of a run that begins with whole parameters: drawn meanwhile
   ChoicesFile choices;
   std::unique_ptr<Session> session;  // without values
   int64_t host_bytes_left = 0;       // of memory for this rank beside what is planned; 0: unknown

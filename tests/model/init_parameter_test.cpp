@@ -1,8 +1,9 @@
 #include "base/random.h"
-#include "model/model.h"
+#include "model/initial_elements.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace tokamak {
@@ -37,6 +38,18 @@ TEST(InitParameter, IsFiniteWhereAUniformNumberIsZero) {
   constexpr int64_t kSeed = 3313741;
   ASSERT_EQ(uniform_float(philox4x32(uint64_t(kSeed), 0, uint64_t(1) << 32)[0]), 0);
   for (float value : init_parameter({"w", {2}, 0.02}, 0, kSeed)) EXPECT_EQ(value, 0);
+}
+
+TEST(InitParameter, SomeElementsAreThoseOfTheWhole) {
+  const ParameterInfo info{"w", {7, 9}, 0.02};
+  std::vector<float> whole = init_parameter(info, 3, 7);
+  for (size_t begin = 0; begin < whole.size(); ++begin)
+    for (size_t count : {size_t(1), size_t(2), size_t(5), whole.size()}) {
+      count = std::min(count, whole.size() - begin);
+      std::vector<float> some(count);
+      init_elements(info, 3, 7, int64_t(begin), some);
+      EXPECT_TRUE(std::equal(some.begin(), some.end(), whole.begin() + std::ptrdiff_t(begin))) << begin << " " << count;
+    }
 }
 
 }  // namespace
