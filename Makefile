@@ -21,7 +21,7 @@ quickstart:  ## train on real text, sample, show the speed ladder (TEXT=path: on
 	@TEXT="$(TEXT)" runs/quickstart.sh
 
 test:  ## build and run all tests
-	$(call setup,build test perfetto)
+	$(call setup,build test perfetto tensorboard)
 	@tools/build.sh release
 	@$(call test,release)
 

