@@ -2,6 +2,8 @@
 
 #include "base/divide.h"
 
+#include <utility>
+
 namespace tokamak {
 namespace {
 
@@ -35,6 +37,18 @@ bool StateCopy::reserve() {
     pieces_.clear();
     return false;
   }
+  return true;
+}
+
+CopyMemory StateCopy::release_memory() {
+  CopyMemory released{piece_bytes_, std::move(pieces_)};
+  pieces_.clear();
+  return released;
+}
+
+bool StateCopy::use_memory(CopyMemory memory) {
+  if (memory.bytes != piece_bytes_ || memory.pieces.size() != piece_bytes_.size()) return false;
+  pieces_ = std::move(memory.pieces);
   return true;
 }
 

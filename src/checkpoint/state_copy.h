@@ -6,6 +6,12 @@
 
 namespace tokamak {
 
+/// The memory of a copy, which may outlive it.
+struct CopyMemory {
+  std::vector<int64_t> bytes;  // of the pieces
+  std::vector<std::unique_ptr<Memory>> pieces;
+};
+
 class StateCopy {
  public:
   /// Of the tensors that are in the store then. `copies` are those of this state alone; store, backend and copies must
@@ -17,6 +23,10 @@ class StateCopy {
 
   /// Takes the memory, on any thread of the backend. False: there is not enough, and it has none.
   bool reserve();
+  /// Gives the memory away, for a state of the same size; nobody reads or writes the copy any more.
+  CopyMemory release_memory();
+  /// Takes such memory in place of some of its own. False: it is of another size, and is given back.
+  bool use_memory(CopyMemory memory);
 
   /// Asks for copies of what the store holds when all that was asked for so far is done; there is memory for them.
   void begin();

@@ -39,6 +39,18 @@ void BackgroundSaver::reserve() {
   });
 }
 
+bool BackgroundSaver::use_memory(CopyMemory memory) {
+  bool fits = copy_.use_memory(std::move(memory));
+  if (fits) lack_.clear();
+  return fits;
+}
+
+CopyMemory BackgroundSaver::release_memory() {
+  TOKAMAK_CHECK(!open_, "a save is under way");
+  tasks_.wait();
+  return lack_.empty() ? copy_.release_memory() : CopyMemory();
+}
+
 std::string BackgroundSaver::lacks_memory() {
   tasks_.wait();
   return lack_;

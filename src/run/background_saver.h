@@ -27,6 +27,10 @@ class BackgroundSaver {
   int64_t copy_bytes() const { return copy_.bytes(); }
   /// Takes that memory while steps run; on a GPU it takes as long as several saves. Once, before the first save.
   void reserve();
+  /// In place of that: memory that another one has released, whose state had the same size; of another size it takes
+  /// none. And to release it, when nothing is being written.
+  bool use_memory(CopyMemory memory);
+  CopyMemory release_memory();
   /// Waits for that. Empty: it is there; else why it is not, and nothing can be saved.
   std::string lacks_memory();
 

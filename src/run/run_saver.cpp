@@ -28,7 +28,8 @@ RunSaver::RunSaver(StartedRun& start, int64_t saved, StepReporter& reporter, Run
 int64_t RunSaver::save_in_background(int64_t free_bytes) {
   auto made = std::make_unique<BackgroundSaver>(*start_.session, backend_);
   int64_t bytes = made->copy_bytes();
-  bool fits = free_bytes == 0 || bytes <= free_bytes;
+  has_copy_memory_ = made->use_memory(std::move(start_.copy_memory));
+  bool fits = has_copy_memory_ || free_bytes == 0 || bytes <= free_bytes;
   if (any_of(ranks_, !fits)) {
     observer_.message(fmt::format(
         "training waits for saves (train.background_saves): a copy of the state takes {} MiB of host memory on each "

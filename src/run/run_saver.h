@@ -20,10 +20,12 @@ class RunSaver {
   /// From now on saves are written beside the steps, where there is memory for a copy of the state; `free_bytes` are
   /// left in the host's (0: unknown). The bytes of the copy; 0: there is none. All ranks call it.
   int64_t save_in_background(int64_t free_bytes);
-  /// The first step runs: now that memory is taken beside it.
+  /// The first step runs: now that memory is taken beside it, where there is none of a phase before.
   void reserve() {
-    if (background_) background_->reserve();
+    if (background_ && !has_copy_memory_) background_->reserve();
   }
+  /// That memory, for the next phase; the last save has ended.
+  CopyMemory release_memory() { return background_ ? background_->release_memory() : CopyMemory(); }
 
   /// The state after all steps so far, which have run and are recorded; once, when the save before has ended. It may
   /// not even be written yet on return, but the next step may be submitted. `is_extra`: as CheckpointState has it.
@@ -101,6 +103,7 @@ class RunSaver {
   TrainObserver& observer_;
   const MeshRanks* ranks_;
   std::unique_ptr<BackgroundSaver> background_;  // null: training waits for saves
+  bool has_copy_memory_ = false;                 // from a phase before
   bool knows_memory_ = false;                    // that all ranks have it for background_,
   bool knows_folders_ = false;                   // and see the run's folder,
   bool knows_kept_folder_ = false;               // or not that of kept states

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "checkpoint/run_folder.h"
+#include "checkpoint/state_copy.h"
 #include "run/choices_file.h"
 #include "run/memory_states.h"
 #include "run/run_progress.h"
@@ -25,6 +26,7 @@ struct StartedRun {
   std::unique_ptr<InitialValues> initial;  // of a run that begins with whole parameters: drawn meanwhile
   ChoicesFile choices;
   std::unique_ptr<Session> session;  // without values
+  CopyMemory copy_memory;            // of the phase before, for its saves
   int64_t host_bytes_left = 0;       // of memory for this rank beside what is planned; 0: unknown
 };
 

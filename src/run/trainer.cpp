@@ -95,6 +95,7 @@ class Trainer {
   /// Whether another phase is to come.
   bool goes_on() const { return !summary_.stopped && done_.step < train_.steps && !watch_->is_over(); }
   std::unique_ptr<RunFolder> release_folder() { return std::move(start_.folder); }
+  CopyMemory release_copy_memory() { return saver_->release_memory(); }
 
  private:
   TrainSummary run_steps() {
@@ -446,13 +447,16 @@ TrainSummary train(const RunConfig& config, const Platform& platform, Backend& b
   std::optional<StartedRun> start(start_run(config, platform, backend, observer, ranks, memory));
   while (true) {
     std::unique_ptr<RunFolder> folder;
+    CopyMemory copy_memory;  // on a GPU it takes seconds to get
     {
       Trainer phase(std::move(*start), config, backend, observer, ranks, watcher);
       TrainSummary summary = phase.run(stop);
       if (!phase.goes_on()) return summary;
       folder = phase.release_folder();
+      copy_memory = phase.release_copy_memory();
     }  // its memory is free before the next one takes some
     start.emplace(start_phase(config, platform, backend, observer, ranks, std::move(folder), memory));
+    start->copy_memory = std::move(copy_memory);
   }
 }
 

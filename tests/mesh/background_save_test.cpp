@@ -156,5 +156,29 @@ TEST(BackgroundSave, IsGivenUpWhenARankIsLost) {
   EXPECT_TRUE(warnings.empty());
 }
 
+// As of the phases of a run, whose states have one size.
+TEST(BackgroundSaver, MemoryIsHandedOnToAStateOfTheSameSize) {
+  TemporaryFolder folder;
+  on_ranks({.data = 1}, [&](Session& session, Backend& backend) {
+    CopyMemory memory;
+    {
+      BackgroundSaver first(session, backend);
+      EXPECT_TRUE(first.release_memory().pieces.empty());
+      first.reserve();
+      EXPECT_EQ(first.lacks_memory(), "");
+      memory = first.release_memory();
+    }
+    EXPECT_FALSE(memory.pieces.empty());
+    BackgroundSaver second(session, backend);
+    EXPECT_FALSE(second.use_memory({}));
+    EXPECT_TRUE(second.use_memory(std::move(memory)));
+    EXPECT_EQ(second.lacks_memory(), "");
+    step(session, 0);
+    EXPECT_TRUE(begin(second, folder.path(), {.step = 1, .config_json = "{}"}, {1}));
+    second.take();
+    EXPECT_NO_THROW(verify_checkpoint(checkpoints_folder(folder.path()) / checkpoint_name(1)));
+  });
+}
+
 }  // namespace
 }  // namespace tokamak::test
