@@ -90,7 +90,7 @@ int serve_report(const ReportArguments& arguments) {
   page();  // what is wrong with a run is told here, and not to a browser alone
   StopSignal stop("");
   PageServer server({.host = arguments.host, .port = int(arguments.port)}, page);
-  fmt::print("{}: Ctrl-C ends\n", server.url());
+  fmt::print("{} (Ctrl-C ends)\n", server.url());
   std::fflush(stdout);
   while (!stop.requested()) std::this_thread::sleep_for(std::chrono::milliseconds(100));
   return 0;

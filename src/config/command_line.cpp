@@ -99,8 +99,11 @@ class ArgumentParser {
 
   void positional(const std::string& argument) {
     if (used_ == positional_.size()) {
-      user_error("[{}] expected {} argument{} without a name, got one more; options are written --key=value", argument,
-                 positional_.size(), positional_.size() == 1 ? "" : "s");
+      std::string_view meant = find_field(fields_, "prompt")      ? ", a text to continue --prompt=TEXT"
+                               : find_field(fields_, "data.path") ? ", data --data.path=PATH"
+                                                                  : "";
+      user_error("[{}] expected {} argument{} without a name, got one more; options are written --key=value{}",
+                 argument, positional_.size(), positional_.size() == 1 ? "" : "s", meant);
     }
     const Field& field = positional_[used_];
     if (auto* list = std::get_if<std::vector<std::string>*>(&field.target)) {

@@ -149,6 +149,7 @@ TEST_F(CliConfig, GenerateOutsideItsRange) {
   expect_refused(run_program(folder_.path(), {"generate", "--temperature=-1"}),
                  {"[--temperature]", "at least 0", "-1"});
   expect_refused(run_program(folder_.path(), {"generate", "--top_p=1.5"}), {"[--top_p]", "1.5"});
+  expect_refused(run_program(folder_.path(), {"generate", "run", "Once"}), {"[Once]", "one more", "--prompt=TEXT"});
 }
 
 TEST_F(CliConfig, GenerateOptionsThatExcludeEachOther) {
