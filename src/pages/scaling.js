@@ -34,6 +34,15 @@ function tickOf(value, range) {
   return shown.some(one => Math.abs(one - mantissa) < 1e-6) ? short(value) : "";
 }
 
+// Less than a power of ten has few of those: even steps instead, about five.
+const isNarrow = range => range.max / range.min < 5;
+function evenTicks(range) {
+  const rough = (range.max - range.min) / 5, power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map(one => one * power).find(one => one >= rough), ticks = [];
+  for (let i = Math.ceil(range.min / step); i * step <= range.max; ++i) ticks.push({ value: i * step });
+  return ticks;
+}
+
 // Around the runs and full lines; dashed ones may leave it.
 function rangeOf(chart, name) {
   const values = chart.sets.filter(set => set.kind === "points" || set.kind === "line")
@@ -44,9 +53,11 @@ function rangeOf(chart, name) {
 
 function axis(chart, name) {
   const range = rangeOf(chart, name);
-  return { type: "logarithmic", ...range, title: { display: true, text: chart[name], color: colour("--soft") },
+  const afterBuildTicks = scale => { if (isNarrow(range)) scale.ticks = evenTicks(range); };
+  const callback = value => isNarrow(range) ? short(value) : tickOf(value, range);
+  return { type: "logarithmic", ...range, afterBuildTicks, title: { display: true, text: chart[name], color: colour("--soft") },
            grid: { color: colour("--line") }, border: { color: colour("--line") },
-           ticks: { color: colour("--soft"), callback: value => tickOf(value, range), maxRotation: 0, autoSkip: false } };
+           ticks: { color: colour("--soft"), callback, maxRotation: 0, autoSkip: false } };
 }
 
 function optionsOf(chart) {
