@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Faults on purpose: commands are killed, get errors from their files, find their files changed, run at the same time.
 
-What must hold is told in flipped.py, hosts.py, interrupted.py, launchers.py, power.py, ranks.py, saving.py, strangers.py, surroundings.py, damaged_input.py, reading.py,
+What must hold is told in flipped.py, hosts.py, interrupted.py, launchers.py, one_rank.py, power.py, ranks.py, saving.py, strangers.py, surroundings.py, damaged_input.py, reading.py,
 together.py and files.py.
 Prints a table; the exit status is 1 if something did not hold, and then each case is named so that it can be repeated.
 """
@@ -17,6 +17,7 @@ from flipped import Flipped
 from hosts import Hosts
 from interrupted import Interrupted
 from launchers import Launchers
+from one_rank import OneRank
 from power import Power
 from ranks import Changing, Kept, LostRanks, Ranks, Restarted
 from reading import Reading
@@ -34,6 +35,7 @@ PARTS = {"prepare": lambda work: Interrupted(work, prepare_scenario()),
          "saving": lambda work: Saving(work, train_scenario("train", steps=400, every=25)),
          "saving, ranks": lambda work: Saving(work, ranks_scenario("2 processes", "processes", steps=400, every=25)),
          "saving, shares": lambda work: Saving(work, ranks_scenario("2, zero 2", "processes", ["--mesh.zero=2"], steps=400, every=25)),
+         "one rank": lambda work: OneRank(work, ranks_scenario("2 processes", "processes")),
          "strangers": lambda work: Strangers(work, ranks_scenario("2 processes", "processes", STEPS)),
          "restarted": lambda work: Restarted(work, ranks_scenario("2 processes", "processes", steps=400, every=100)),
          "changing": lambda work: Changing(work, train_scenario("any ranks", [
