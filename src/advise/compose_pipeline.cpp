@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 namespace tokamak {
 namespace {
@@ -160,7 +161,7 @@ class PipeComposer {
   }
 
   // All stages have one budget: what the fullest has left. 0: all of them fit.
-  double missing_budget() const {
+  double missing_budget() {
     double budget = 0;
     for (int64_t stage = 0; stage < mesh_.pipe; ++stage) {
       Stage whole = stage_of(stage, {});
@@ -168,7 +169,19 @@ class PipeComposer {
       double left = c_.available - whole.fixed();
       budget = budget == 0 ? left : std::min(budget, left);
     }
-    return budget;
+    return budget == 0 ? 0 : budget + freed_by_a_budget(budget);
+  }
+
+  // With a budget weights are cast where they are read (passes/hoist_weights.h), and not kept in a low type.
+  double freed_by_a_budget(double budget) {
+    estimate_.layout.budget_gib = budget_gib_of(budget);
+    double least = std::numeric_limits<double>::infinity();
+    for (int64_t stage = 0; stage < mesh_.pipe; ++stage) {
+      double without = stage_of(stage, {}).kept.total(), with = stage_of(stage, {1, 1, 0}).kept.total();
+      least = std::min(least, std::max(without - with, 0.0));
+    }
+    estimate_.layout.budget_gib = 0;
+    return least;
   }
 
   // In time, with as much computed again on each stage as the curve tells: all micro-batches go through all stages.
@@ -185,10 +198,14 @@ class PipeComposer {
   void fit(double budget) {
     double gib = budget_gib_of(budget);
     for (int64_t stage = 0; stage < mesh_.pipe; ++stage) {
-      if (stage_of(stage, {}).needed() <= budget) continue;
+      Stage whole = stage_of(stage, {});
+      if (whole.needed() <= budget && whole.fixed() + whole.needed() <= c_.available) continue;
       estimate_.layout.budget_gib = gib;
-      auto needed = [&](int64_t kinds) { return stage_of(stage, {kinds, kinds, 0}).needed(); };
-      recomputed_[size_t(stage)] = least_recomputed(kFilled * budget, needed, c_.curve, splits());
+      // With a budget it is at least what is cast where it is read.
+      auto at_least_one = [](int64_t kinds) { return std::max<int64_t>(kinds, 1); };
+      auto needed = [&](int64_t kinds) { return stage_of(stage, {at_least_one(kinds), 0, 0}).needed(); };
+      Recomputed least = least_recomputed(kFilled * budget, needed, c_.curve, splits());
+      recomputed_[size_t(stage)] = {at_least_one(least.kinds), at_least_one(least.more), least.share};
     }
     estimate_.layout.budget_gib = gib;
   }

@@ -45,11 +45,18 @@ bool chose_recompute(const CompiledStep& step) {
 
 }  // namespace
 
-BudgetSearch BudgetSearch::within(double asked) const {
-  BudgetSearch search(asked);
+// Of the budget.
+double BudgetSearch::share(int64_t arena, int64_t buffers) const {
+  return double(std::max(arena, least_arena_) + buffers) / kGiB / asked_;
+}
+
+BudgetSearch BudgetSearch::beside(int64_t arena) const {
+  BudgetSearch search(asked_);
+  search.least_arena_ = arena;
+  if (double left = asked_ - double(arena - tries_.back().arena) / kGiB; left > 0) search.told_ = left;
   double least = std::numeric_limits<double>::infinity();
   for (const Try& one : tries_)
-    if (one.used * asked_ <= asked && one.seconds < least) search.told_ = one.told, least = one.seconds;
+    if (search.share(one.arena, one.buffers) <= 1 && one.seconds < least) search.told_ = one.told, least = one.seconds;
   return search;
 }
 
@@ -58,11 +65,12 @@ bool BudgetSearch::add(const CompiledStep& step) {
     is_done_ = true;
     return true;
   }
-  double used = double(step.intermediate_bytes()) / kGiB / asked_;
+  int64_t arena = step.largest().plan.arena_bytes, buffers = step.buffer_bytes();
+  double used = share(arena, buffers);
   double seconds = seconds_of(step);
   bool computes_again = chose_recompute(step), better = is_better(used, seconds);
   if (better) best_ = used, best_seconds_ = seconds;
-  tries_.push_back({told_, used, computes_again, seconds});
+  tries_.push_back({told_, used, arena, buffers, computes_again, seconds});
   bool has_noticed = computes_again && (too_much_.used == 0 || used < too_much_.used);
   bool fits = used <= 1;
   (fits ? fits_ : too_much_) = tries_.back();

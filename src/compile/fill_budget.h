@@ -5,6 +5,7 @@
 
 #include "compile/compiled_step.h"
 
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -15,8 +16,9 @@ class BudgetSearch {
  public:
   explicit BudgetSearch(double asked) : asked_(asked), told_(asked) {}
 
-  /// The same with less to fill: it begins with the fastest of what was told already that takes no more.
-  BudgetSearch within(double asked) const;
+  /// The same where an arena of so many bytes is needed in any case, as an update's: it begins with the fastest of what
+  /// was told already that fits beside it.
+  BudgetSearch beside(int64_t arena) const;
 
   /// What to compile with next; at first `asked`.
   double told() const { return told_; }
@@ -28,6 +30,7 @@ class BudgetSearch {
  private:
   struct Try {
     double told = 0, used = 0;  // `used` as a share of `asked`; 0: there is none yet
+    int64_t arena = 0, buffers = 0;
     bool computes_again = false;
     double seconds = 0;  // predicted
   };
@@ -38,7 +41,10 @@ class BudgetSearch {
   bool is_stuck(double used, bool has_noticed, bool computes_again) const;
   double choose(double used, bool has_noticed) const;
 
+  double share(int64_t arena, int64_t buffers) const;
+
   double asked_, told_;
+  int64_t least_arena_ = 0;
   Try fits_, too_much_;  // the closest on each side
   int alike_ = 0;        // the last tries, so many, fitted; or below 0, so many were too much
   double best_ = 0;      // share of the best

@@ -151,9 +151,10 @@ void compile_stages(CompiledPipeline& out, const ChunkCompiler& compiler, std::v
   if (budget <= 0) return;
   bool any = false;
   for (int64_t stage = 0; stage < out.schedule.stages; ++stage) {
-    double left = 2 * budget - double(out.stages[size_t(stage)].intermediate_bytes()) / kGiB;
-    if (left >= budget || left <= 0) continue;
-    BudgetSearch search = searches[size_t(stage)].within(left);
+    const CompiledStep& whole = out.stages[size_t(stage)];
+    int64_t arena = whole.largest().plan.arena_bytes;
+    if (double(whole.intermediate_bytes()) <= budget * kGiB || double(arena) >= budget * kGiB) continue;
+    BudgetSearch search = searches[size_t(stage)].beside(arena);
     bare[size_t(stage)] = compile_within_budget(out, compiler, begun, stage, search, seconds, observer);
     any = true;
   }

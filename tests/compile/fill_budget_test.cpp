@@ -66,10 +66,26 @@ TEST(FillBudget, PrefersWhatTakesLessTimeToWhatFillsItByChance) {
   Compiler again{.takes = takes, .seconds = seconds};
   auto compile_again = [&](double told) { return again(told); };
   EXPECT_LT(fill_budget(BudgetSearch(9), compile_again).programs[0].plan.seconds, 17);
-  BudgetSearch smaller = search.within(9);
-  EXPECT_LE(smaller.told(), 15.5);
-  EXPECT_GE(smaller.told(), 12.5);
-  EXPECT_LT(fill_budget(smaller, compile).programs[0].plan.seconds, 17);
+}
+
+// Buffers of what is told beside an arena of 2 GiB; then an update takes 6.
+TEST(FillBudget, CountsAnArenaThatIsNeededInAnyCase) {
+  constexpr auto kArena = int64_t(2 * kGiB), kUpdate = int64_t(6 * kGiB);
+  auto compile = [](double told) {
+    CompiledStep step = Compiler{[](double) { return 2.0; }}(told);
+    step.buffers["kept"] = 1;
+    Graph& graph = step.programs[0].plan.graph;
+    graph.add_argument(Argument::Kind::kState, "kept", {DType::kU8, {int64_t(told * kGiB)}},
+                       {Role::kActivation, "", {}});
+    return step;
+  };
+  BudgetSearch search(10);
+  CompiledStep first = fill_budget(search, compile);
+  EXPECT_NEAR(double(first.buffer_bytes() + kArena) / kGiB, 9.9, 0.4);
+  BudgetSearch beside = search.beside(kUpdate);
+  CompiledStep second = fill_budget(beside, compile);
+  EXPECT_NEAR(double(second.buffer_bytes() + kUpdate) / kGiB, 9.8, 0.3);
+  EXPECT_LE(second.buffer_bytes() + kUpdate, int64_t(10 * kGiB));
 }
 
 TEST(FillBudget, CompilesOnceWhatNeedNotComputeAgainOrHasNoBudget) {
