@@ -55,22 +55,34 @@ class Choice {
   // Gathers and casts before the update, of nothing but parameters and what is made of them so; and all that leads to
   // eight bits of them: the scale and the cast would cost each run as much as the products save.
   void find_of_parameters() {
-    std::vector<bool> values(size_t(graph_.num_values()), false), made;
+    // Of parameters and constants, but not of constants alone.
+    std::vector<bool> values(size_t(graph_.num_values()), false), constants = values, made;
     for (const Argument& argument : graph_.arguments())
       values[size_t(argument.value)] = argument.kind == Argument::Kind::kParameter;
+    std::vector<bool> moved = values;  // parameters, and what gathers and casts alone make of them
     for (const Node& node : graph_.nodes()) {
       bool may = node.phase != Phase::kUpdate && (is_move(node) || (!node.op->together && !node.body));
-      made.push_back(may && std::ranges::all_of(node.inputs, [&](ValueId input) { return values[size_t(input)]; }));
-      for (ValueId output : node.outputs) values[size_t(output)] = made.back();
+      auto is_constant = [&](ValueId input) { return bool(constants[size_t(input)]); };
+      auto is_known = [&](ValueId input) { return values[size_t(input)] || constants[size_t(input)]; };
+      bool known = may && std::ranges::all_of(node.inputs, is_known);
+      bool constant = known && std::ranges::all_of(node.inputs, is_constant);
+      made.push_back(known && !constant);
+      taken_[made.size() - 1] = made.back() && is_move(node) && std::ranges::all_of(node.inputs, [&](ValueId input) {
+                                  return bool(moved[size_t(input)]);
+                                });
+      for (ValueId output : node.outputs) {
+        values[size_t(output)] = made.back(), constants[size_t(output)] = constant;
+        moved[size_t(output)] = taken_[made.size() - 1];
+      }
     }
     in_eight_bits_.assign(made.size(), false);
     for (size_t n = made.size(); n-- > 0;) {
       const Node& node = graph_.nodes()[n];
-      if (!made[n] || node.inputs.empty()) continue;
+      if (!made[n]) continue;
       in_eight_bits_[n] =
           is_float8_value(graph_, node) ||
           std::ranges::any_of(users_[size_t(node.outputs[0])], [&](int n) { return in_eight_bits_[size_t(n)]; });
-      taken_[n] = in_eight_bits_[n] || is_move(node);
+      if (in_eight_bits_[n]) taken_[n] = true;
     }
   }
 

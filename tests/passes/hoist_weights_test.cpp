@@ -162,6 +162,30 @@ TEST(HoistWeights, TakesWhatLeadsToEightBits) {
   }
 }
 
+TEST(HoistWeights, LeavesWhatIsComputed) {
+  Graph graph = test::parse(R"(graph micro_batch {
+    param w = %0 : f32[8]
+    state s = %1 : bf16[8]
+    %2 = neg(%0) : f32[8]
+    %3 = cast(%2) {to="bf16"} : bf16[8]
+    update %1 = %3
+  })");
+  EXPECT_TRUE(hoist_weights(graph, {}).weights.nodes().empty());
+}
+
+TEST(HoistWeights, LeavesWhatIsMadeOfConstants) {
+  Graph graph = test::parse(R"(graph micro_batch {
+    param w = %0 : f32[8]
+    state s = %1 : i32[8]
+    %2 = constant() {dtype="f32", shape=[8], value=2.0} : f32[8]
+    %3 = cast(%2) {to="i32"} : i32[8]
+    update %1 = %3
+  })");
+  HoistedWeights parts = hoist_weights(graph, {});
+  EXPECT_TRUE(parts.weights.nodes().empty());
+  EXPECT_EQ(test::count_ops(parts.rest, "cast"), 1);
+}
+
 TEST(HoistWeights, NamesThoseOfAChunk) {
   HoistedWeights parts = hoist_weights(test::parse(kCasts), {}, ".2");
   EXPECT_EQ(parts.weights.name(), "weights.2");
