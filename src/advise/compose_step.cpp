@@ -15,8 +15,10 @@ constexpr double kGiB = double(int64_t(1) << 30);
 struct Depths {
   int64_t few = 4, more = 6;
 };
+constexpr int64_t kMany = 64;  // layers
+
 Depths depths_of(const ParallelLayout& layout, int64_t layers) {
-  constexpr int64_t kMany = 64, kManyRanks = 12;
+  constexpr int64_t kManyRanks = 12;
   const MeshConfig& mesh = layout.mesh;
   // Over more ranks than a node has gradients that are sent beside the backward pass wait for one another; buckets end
   // where blocks do not, so that what a block takes is a mean over some.
@@ -77,7 +79,7 @@ class StepComposer {
   // nothing else is full: a line through few blocks tells too little.
   bool waits_more_with_depth(std::optional<bool> sums) const {
     constexpr double kSeen = 0.05;  // of a block's time
-    if (c_.layout.mesh.data == 1 || c_.layers <= depths_.more) return false;
+    if (c_.layout.mesh.data == 1 || c_.layers <= depths_.more || c_.layers >= kMany) return false;
     TimeByKind none = time_of(at_depth(0, 0, sums)), one = time_of(at_depth(0, 1, sums));
     return one.data - none.data > kSeen * (one.total() - none.total());
   }
