@@ -10,10 +10,11 @@ the choice between two endings, beside Transformers alone.
 """
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+import program_checks
 
 os.environ.update(HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
 try:
@@ -52,21 +53,8 @@ metric_list:
   - metric: acc
 """,
 }
-failed = 0
-
-
-def report(name, got, expected, most):
-    global failed
-    good = abs(got - expected) <= most
-    failed += not good
-    print(f"{'ok    ' if good else 'FAILED'} {name}: {got:.6f}, expected {expected:.6f}", flush=True)
-
-
-def tokamak(*arguments):
-    done = subprocess.run([TOKAMAK, *map(str, arguments)], capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"{arguments}: {done.stderr}")
-    return done.stdout
+checks = program_checks.Checks(TOKAMAK)
+report, tokamak = checks.report, checks.run
 
 
 def write_tasks(folder, text):
@@ -146,8 +134,8 @@ def main():
         for kind, options in FAMILIES.items():
             check(kind, options, data, text, folder)
     print(f"lm_eval {lm_eval.__version__}, torch {torch.__version__}, transformers {transformers.__version__}: "
-          f"{failed} failed")
-    return bool(failed)
+          f"{checks.failed} failed")
+    return bool(checks.failed)
 
 
 if __name__ == "__main__":

@@ -21,11 +21,12 @@ import gzip
 import json
 import os
 import random
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+import program_checks
 
 os.environ.update(HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
 try:
@@ -113,21 +114,8 @@ metric_list:
 """
 TASKS = {"hellaswag": HELLASWAG, "hellaswag_shots": HELLASWAG + EXAMPLES, "choices": CHOICES,
          "choices_shots": CHOICES + EXAMPLES, "text": TEXT, "last_words": LAMBADA}
-failed = 0
-
-
-def report(name, got, expected, most):
-    global failed
-    good = abs(got - expected) <= most
-    failed += not good
-    print(f"{'ok    ' if good else 'FAILED'} {name}: {got:.6f}, expected {expected:.6f}", flush=True)
-
-
-def tokamak(*arguments):
-    done = subprocess.run([TOKAMAK, *map(str, arguments)], capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"{arguments}: {done.stderr}")
-    return done.stdout
+checks = program_checks.Checks(TOKAMAK)
+report, tokamak = checks.report, checks.run
 
 
 def with_parts(item, number):
@@ -248,8 +236,8 @@ def main():
         report("last words: accuracy", mine["lambada"]["accuracy"], words["acc,none"], 1e-9)
         report("last words: perplexity, relative", mine["lambada"]["perplexity"] / words["perplexity,none"], 1, 1e-4)
     print(f"lm_eval {lm_eval.__version__}, torch {torch.__version__}, transformers {transformers.__version__}: "
-          f"{failed} failed")
-    return bool(failed)
+          f"{checks.failed} failed")
+    return bool(checks.failed)
 
 
 if __name__ == "__main__":
