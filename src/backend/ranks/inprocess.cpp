@@ -168,20 +168,22 @@ class InProcess : public HostCommunicator {
 // that it leaves before it has told why.
 class FirstError {
  public:
+  // Both are kept until all threads have ended: one that is replaced would be freed while its own rank reads its text,
+  // which only the count inside libstdc++ orders, and that a thread sanitizer does not see.
   void take(std::exception_ptr error, bool is_own) {
     std::lock_guard lock(mutex_);
-    if (error_ && (is_own_ || !is_own)) return;
-    error_ = std::move(error);
-    is_own_ = is_own;
+    std::exception_ptr& first = is_own ? own_ : of_waiting_;
+    if (!first) first = std::move(error);
   }
   void rethrow() const {
-    if (error_) std::rethrow_exception(error_);
+    if (own_) std::rethrow_exception(own_);
+    if (of_waiting_) std::rethrow_exception(of_waiting_);
   }
 
  private:
   std::mutex mutex_;
-  std::exception_ptr error_;
-  bool is_own_ = false;
+  std::exception_ptr own_;
+  std::exception_ptr of_waiting_;
 };
 
 void run_rank(Communicator& world, const std::function<void(Communicator&)>& body, FirstError& first) {
