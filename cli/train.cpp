@@ -214,8 +214,20 @@ int run_supervised(const TrainArguments& arguments) {
   return supervise(arguments.run.train.out, arguments.restarts, variables);
 }
 
+// Where there is no supervisor on the machine that all ranks share, no memory outlives them.
+void tell_idle_memory(const TrainArguments& arguments) {
+  if (arguments.memory_every == 0 || is_supervised() || !has_first_rank()) return;
+  bool is_agent = arguments.agents.machines > 1;
+  if (!is_agent && !is_one_of_several()) return;
+  print_to_stderr(fmt::format(
+      "--memory_every does nothing here: {}; a run that starts again goes on from its newest good checkpoint "
+      "(train.checkpoint_every)\n",
+      is_agent ? "no states are kept between machines" : "a launcher has started the ranks, not --restarts"));
+}
+
 int run_train(const TrainArguments& arguments) {
   if (arguments.dry_run) return run_dry(arguments);
+  tell_idle_memory(arguments);
   if (is_agent(arguments))
     return run_agent(configure(arguments, AnotherTrains::kIsAllowed), arguments.agents, arguments.restarts);
   if (supervises(arguments)) return run_supervised(arguments);

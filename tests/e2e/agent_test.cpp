@@ -163,6 +163,13 @@ TEST_F(Agents, AMachineThatNeverComesIsNamed) {
       << ended.err;
 }
 
+TEST_F(Agents, ThatStatesAreKeptInMemoryIsNotBelieved) {
+  Variable soon("TOKAMAK_JOIN_SECONDS", "1");
+  ProgramResult ended = start(0, 10, {"--memory_every=5"})->wait();
+  EXPECT_NE(ended.err.find("--memory_every does nothing here: no states are kept between machines"), std::string::npos)
+      << ended.err;
+}
+
 TEST_F(Agents, AddressesAndNumbersAreChecked) {
   auto error = [&](const Arguments& more) { return run_program(folder_.path(), train("run", 10, more)).err; };
   EXPECT_NE(error({"--agents.machines=2"}).find("error: [agents.address] expected the first machine as host:port"),
