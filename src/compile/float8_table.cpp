@@ -50,7 +50,7 @@ void Float8Table::add(const Graph& graph, const PassContext& context) {
     bool is_classifier = graph.nodes()[n].op == &op::classifier;
     if (!product && !is_classifier) continue;
     std::string label = is_classifier ? "classifier's three" : product_label(*product);
-    ++counts_[fmt::format("{:<24}{}", label, words_of(*choices[n]))];
+    ++counts_[fmt::format("{:<28}{}", label, words_of(*choices[n]))];
   }
 }
 

@@ -4,6 +4,7 @@
 #include "ops/group.h"
 #include "ops/matmul.h"
 #include "ops/matmul_form.h"
+#include "ops/movement.h"
 #include "ops/work_class.h"
 
 #include <algorithm>
@@ -22,6 +23,26 @@ bool makes_something_else(const Node& node) {
 }
 
 }  // namespace
+
+std::string joined_name(std::span<const std::string> names) {
+  if (names.empty()) return {};
+  std::string_view first = names[0];
+  size_t head = first.size(), tail = first.size();
+  for (std::string_view name : names) {
+    head = std::min(head,
+                    size_t(std::mismatch(first.begin(), first.end(), name.begin(), name.end()).first - first.begin()));
+    tail = std::min(
+        tail, size_t(std::mismatch(first.rbegin(), first.rend(), name.rbegin(), name.rend()).first - first.rbegin()));
+  }
+  // Parts begin behind a dot, also where their first letters are the same, and have a letter each.
+  head = first.rfind('.', head == 0 ? 0 : head - 1);
+  head = head == first.npos ? 0 : head + 1;
+  for (std::string_view name : names) tail = std::min(tail, name.size() - std::min(name.size(), head + 1));
+  std::string joined(first.substr(0, head));
+  for (size_t i = 0; i < names.size(); ++i)
+    joined += (i == 0 ? "" : "+") + names[i].substr(head, names[i].size() - tail - head);
+  return joined + std::string(first.substr(first.size() - tail));
+}
 
 std::string without_block(const std::string& parameter) {
   for (size_t dot = parameter.find('.'); dot != parameter.npos; dot = parameter.find('.', dot + 1)) {
@@ -91,6 +112,11 @@ std::optional<ProductFinder::Name> ProductFinder::source_of(ValueId value) const
     if (const Argument* argument = graph_.argument_of(value)) return name_of(*argument);
     const Node& node = graph_.nodes()[size_t(graph_.producer(value))];
     if (makes_something_else(node)) return std::nullopt;
+    if (node.op == &op::concat) {
+      std::vector<std::optional<Name>> parts;
+      for (ValueId input : node.inputs) parts.push_back(source_of(input));
+      return joined(parts);
+    }
     std::optional<ValueId> source = copied_from(node, value);
     if (!source) return std::nullopt;
     value = *source;
@@ -98,27 +124,56 @@ std::optional<ProductFinder::Name> ProductFinder::source_of(ValueId value) const
   return std::nullopt;
 }
 
-// The input that the node has for each output, or the one of its only output's size, beside which it reads scales.
+// Nothing where one of the parts has no name.
+std::optional<ProductFinder::Name> ProductFinder::joined(std::span<const std::optional<Name>> parts) {
+  std::vector<std::string> names;
+  for (const std::optional<Name>& part : parts) {
+    if (!part) return std::nullopt;
+    names.push_back(part->parameter);
+  }
+  return Name{joined_name(names), parts[0]->argument};
+}
+
+// The input that the node has for each output, or the one of its only output's size, beside which it reads scales. A
+// norm has two of each, too, and its weights are no copy of anything that it makes; a collective makes a share whole.
 std::optional<ValueId> ProductFinder::copied_from(const Node& node, ValueId output) const {
-  if (node.inputs.size() == node.outputs.size())
-    return node.inputs[size_t(std::find(node.outputs.begin(), node.outputs.end(), output) - node.outputs.begin())];
+  auto has_size = [&](ValueId input) {
+    return num_elements(graph_.shape(input)) == num_elements(graph_.shape(output));
+  };
+  if (node.inputs.size() == node.outputs.size()) {
+    auto at = std::find(node.outputs.begin(), node.outputs.end(), output) - node.outputs.begin();
+    ValueId input = node.inputs[size_t(at)];
+    if (has_size(input) || work_class(node) == WorkClass::kCommunication) return input;
+    return std::nullopt;
+  }
   std::optional<ValueId> source;
   for (ValueId input : node.inputs) {
-    if (num_elements(graph_.shape(input)) != num_elements(graph_.shape(output))) continue;
+    if (!has_size(input)) continue;
     if (source || node.outputs.size() > 1) return std::nullopt;
     source = input;
   }
   return source;
 }
 
-// Whose gradient this is: it, or what becomes of it, is added to that parameter's sum or read by its update.
+// Whose gradient this is: it, or what becomes of it, is added to that parameter's sum or read by its update. Of several
+// parameters' that lie side by side: those of its slices.
 std::optional<ProductFinder::Name> ProductFinder::target_of(ValueId gradient) const {
+  std::vector<std::optional<Name>> parts;
+  for (int index : users_[size_t(gradient)]) {
+    const Node& user = graph_.nodes()[size_t(index)];
+    if (user.op == &op::slice || user.op == &op::slice_view) parts.push_back(target_of(user.outputs[0]));
+  }
+  if (parts.size() > 1) return joined(parts);
+  return target_of_whole(gradient);
+}
+
+std::optional<ProductFinder::Name> ProductFinder::target_of_whole(ValueId gradient) const {
   constexpr size_t kMostValues = 16;
-  int64_t size = num_elements(graph_.shape(gradient));
   std::deque<ValueId> waiting{gradient};
   std::set<ValueId> seen{gradient};
   for (; !waiting.empty() && seen.size() <= kMostValues; waiting.pop_front()) {
     ValueId value = waiting.front();
+    int64_t size = num_elements(graph_.shape(value));  // a reduce-scatter leaves a share
     for (const Update& update : graph_.updates())
       if (update.value == value)
         if (std::optional<Name> name = name_of(*graph_.argument_of(update.target))) return name;

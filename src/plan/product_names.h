@@ -5,6 +5,7 @@
 #include "graph/graph.h"
 
 #include <optional>
+#include <span>
 #include <string>
 
 namespace tokamak {
@@ -13,8 +14,9 @@ namespace tokamak {
 enum class ProductPart : uint8_t { kForward, kInputGradient, kWeightGradient };
 
 struct NamedProduct {
-  std::string parameter;               // of W: "h.0.attn.c_attn.weight"
-  const Argument* argument = nullptr;  // W itself; null where the graph has no more than a copy or a gradient of it
+  std::string parameter;               // of W: "h.0.attn.c_attn.weight"; of several side by side: joined_name()
+  const Argument* argument = nullptr;  // W itself, or the first of several; null where the graph has no more than a
+                                       // copy or a gradient of it
   ProductPart part = ProductPart::kForward;
   bool again = false;  // computed again in the backward pass
 };
@@ -36,14 +38,20 @@ class ProductFinder {
   std::optional<Name> name_of(const Argument& argument) const;
   std::string parameter_within(const std::string& state) const;
   std::optional<Name> source_of(ValueId value) const;
+  static std::optional<Name> joined(std::span<const std::optional<Name>> parts);
   std::optional<ValueId> copied_from(const Node& node, ValueId output) const;
   std::optional<Name> target_of(ValueId gradient) const;
+  std::optional<Name> target_of_whole(ValueId gradient) const;
   std::optional<Name> read_by(const Node& user, ValueId gradient) const;
   std::optional<Name> with_shape(int64_t rows, int64_t columns) const;
 
   const Graph& graph_;
   Users users_;
 };
+
+/// "0.self_attn.q+k+v_proj.weight" of "0.self_attn.q_proj.weight", "0.self_attn.k_proj.weight" and so on: parameters
+/// that are one matrix in a product.
+std::string joined_name(std::span<const std::string> names);
 
 /// "attn.c_attn.weight" of "h.0.attn.c_attn.weight": blocks are alike.
 std::string without_block(const std::string& parameter);

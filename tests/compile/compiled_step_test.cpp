@@ -87,6 +87,29 @@ TEST(CompiledStep, EveryProductHasAName) {
       }
 }
 
+// Queries, keys and values are one product where there are more tokens than columns; tensor ranks gather what norms
+// make.
+TEST(CompiledStep, ProductsSideBySideAndBetweenRanksHaveNames) {
+  for (const char* family : {"llama", "modern"})
+    for (MeshConfig mesh : {MeshConfig{}, MeshConfig{.tensor = 2}, MeshConfig{.data = 2, .zero = 3}}) {
+      RunConfig config = tiny(1);
+      config.model = {.family = family, .layers = 2, .heads = 4, .width = 64, .context = 512, .vocab = 128};
+      config.compile.precision = Precision::kBf16;
+      config.train.total_batch = 2 * 512;
+      config.mesh = mesh;
+      CompiledStep step = compile_step(config, Target());
+      const Graph& graph = step.programs[0].plan.graph;
+      ProductFinder products(graph);
+      std::map<std::string, int> counts;
+      for (const Node& node : graph.nodes())
+        if (std::optional<NamedProduct> product = products.find(node)) ++counts[product_label(*product)];
+      for (const auto& [label, count] : counts) EXPECT_FALSE(label.find("norm") != label.npos) << label;
+      for (std::string part : {"", " dgrad", " wgrad"})
+        for (std::string name : {"self_attn.q+k+v_proj", "self_attn.o_proj", "mlp.up_proj", "mlp.down_proj"})
+          EXPECT_EQ(counts[name + part], 2) << family << " " << mesh.data << " " << mesh.tensor << " " << name << part;
+    }
+}
+
 TEST(CompiledStep, AddsSlotsInATree) {
   RunConfig config = tiny(8);
   config.mesh.slots = 8;

@@ -32,14 +32,14 @@ void expect_line(const std::string& text, const std::string& line) {
 
 TEST(Float8Table, SaysWhichProductsHaveEightBitsAndWhyOthersHaveNot) {
   std::string text = table_of(Precision::kFp8, 64, 1.7e9);
-  expect_line(text, "     2 x attn.c_attn             eight bits");
-  expect_line(text, "     2 x mlp.c_proj              eight bits");
-  expect_line(text, "     1 x classifier's three      eight bits");
-  expect_line(text, "     2 x attn.c_proj             bf16: the range of an operand is not known");
+  expect_line(text, "     2 x attn.c_attn                 eight bits");
+  expect_line(text, "     2 x mlp.c_proj                  eight bits");
+  expect_line(text, "     1 x classifier's three          eight bits");
+  expect_line(text, "     2 x attn.c_proj                 bf16: the range of an operand is not known");
   expect_line(table_of(Precision::kFp8, 64, 1.0000001e9),
-              "     2 x attn.c_attn             bf16: casts would take more than it saves");
+              "     2 x attn.c_attn                 bf16: casts would take more than it saves");
   expect_line(table_of(Precision::kFp8, 24, 1.7e9),
-              "     2 x attn.c_attn             bf16: sizes are no multiples of 16");
+              "     2 x attn.c_attn                 bf16: sizes are no multiples of 16");
 }
 
 TEST(Float8Table, IsEmptyWithoutThePass) { EXPECT_EQ(table_of(Precision::kBf16, 64, 1.7e9), ""); }

@@ -70,6 +70,78 @@ TEST(ProductNames, AnUpdateNamesTheGradientsThatItReads) {
   EXPECT_EQ(products.find(graph.nodes()[1])->parameter, "a.weight");
 }
 
+// A norm has as many inputs as outputs; of one element more or less, its second output is no copy of its weights.
+TEST(ProductNames, WhatANormMakesIsNoParameter) {
+  Graph graph = parse_graph(R"(graph step {
+  input x = %0 : f32[8,4]
+  input dy = %1 : f32[8,4]
+  param norm.weight = %2 : f32[4]
+  param up.weight = %3 : f32[4,4]
+  state grad.up.weight = %4 {of="up.weight", role="gradient_sum"} : f32[4,4]
+  %5, %6 = row(%0, %2) : f32[8,1], f32[8,4] { graph body {
+    input a0 = %0 : f32[8,4]
+    input a1 = %1 : f32[4]
+    %2 = reshape(%1) {shape=[1,4]} : f32[1,4]
+    %3 = reduce_sum(%0) {dims=[1], keep=true} : f32[8,1]
+    %4 = mul(%0, %2) : f32[8,4]
+    result r0 = %3
+    result r1 = %4
+  } }
+  %7 = matmul(%6, %3) {trans_a=false, trans_b=true} : f32[8,4]
+  %8 = matmul(%1, %6) {trans_a=true, trans_b=false} #backward : f32[4,4]
+  %9 = add(%4, %8) #backward : f32[4,4]
+  result y = %7
+  result r = %5
+  update %4 = %9
+})",
+                            find_op);
+  ProductFinder products(graph);
+  EXPECT_EQ(product_label(*products.find(graph.nodes()[1])), "up");
+  EXPECT_EQ(product_label(*products.find(graph.nodes()[2])), "up wgrad");
+}
+
+// As join_projections makes it of q, k and v.
+TEST(ProductNames, OfParametersSideBySide) {
+  Graph graph = parse_graph(R"(graph step {
+  input x = %0 : f32[8,4]
+  input dy = %1 : f32[8,6]
+  param h.0.attn.q_proj.weight = %2 : f32[4,4]
+  param h.0.attn.k_proj.weight = %3 : f32[2,4]
+  state grad.q = %4 {of="h.0.attn.q_proj.weight", role="gradient_sum"} : f32[4,4]
+  state grad.k = %5 {of="h.0.attn.k_proj.weight", role="gradient_sum"} : f32[2,4]
+  %6 = neg(%2) : f32[4,4]
+  %7 = concat(%6, %3) {dim=0} : f32[6,4]
+  %8 = matmul(%0, %7) {trans_a=false, trans_b=true} : f32[8,6]
+  %9 = matmul(%1, %7) {trans_a=false, trans_b=false} #backward : f32[8,4]
+  %10 = matmul(%1, %0) {trans_a=true, trans_b=false} #backward : f32[6,4]
+  %11 = slice(%10) {begin=0, dim=0, size=4} #backward : f32[4,4]
+  %12 = slice(%10) {begin=4, dim=0, size=2} #backward : f32[2,4]
+  %13 = add(%4, %11) #backward : f32[4,4]
+  %14 = add(%5, %12) #backward : f32[2,4]
+  result y = %8
+  result dx = %9
+  update %4 = %13
+  update %5 = %14
+})",
+                            find_op);
+  ProductFinder products(graph);
+  std::vector<std::string> labels;
+  for (const Node& node : graph.nodes())
+    if (std::optional<NamedProduct> product = products.find(node)) labels.push_back(product_label(*product));
+  EXPECT_EQ(labels, (std::vector<std::string>{"attn.q+k_proj", "attn.q+k_proj dgrad", "attn.q+k_proj wgrad"}));
+}
+
+TEST(ProductNames, WhatJoinedNamesHaveInCommonIsSaidOnce) {
+  auto joined = [](std::vector<std::string> names) { return joined_name(names); };
+  EXPECT_EQ(joined({"a.0.q_proj.weight", "a.0.k_proj.weight", "a.0.v_proj.weight"}), "a.0.q+k+v_proj.weight");
+  EXPECT_EQ(joined({"a.up.weight"}), "a.up.weight");
+  EXPECT_EQ(joined({"a.key", "a.keys"}), "a.key+keys");
+  EXPECT_EQ(joined({"q", "k"}), "q+k");
+  EXPECT_EQ(joined({"a.q.w", "b.q.w"}), "a+b.q.w");
+  EXPECT_EQ(joined({"w", "w"}), "w+w");
+  EXPECT_EQ(joined({}), "");
+}
+
 TEST(ProductNames, NotOfWhatHasNoParameter) {
   Graph graph = parse_graph(R"(graph g {
   input q = %0 : f32[2,8,4]
