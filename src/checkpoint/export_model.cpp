@@ -31,18 +31,20 @@ int64_t total_bytes(const std::vector<NamedType>& tensors) {
   return bytes;
 }
 
-std::vector<std::vector<NamedType>> divide(const std::vector<NamedType>& tensors, int64_t most) {
-  std::vector<std::vector<NamedType>> files(1);
-  for (const NamedType& tensor : tensors) {
-    bool is_full = most > 0 && !files.back().empty() && total_bytes(files.back()) + num_bytes(tensor.type) > most;
-    if (is_full) files.emplace_back();
-    files.back().push_back(tensor);
-  }
-  return files;
-}
-
 std::string file_name(size_t file, size_t files) {
   return files == 1 ? kModelFile : fmt::format("model-{:05}-of-{:05}.safetensors", file + 1, files);
+}
+
+std::vector<TensorFile> divide(const std::vector<NamedType>& tensors, int64_t most) {
+  std::vector<TensorFile> files(1);
+  for (const NamedType& tensor : tensors) {
+    const std::vector<NamedType>& last = files.back().tensors;
+    bool is_full = most > 0 && !last.empty() && total_bytes(last) + num_bytes(tensor.type) > most;
+    if (is_full) files.emplace_back();
+    files.back().tensors.push_back(tensor);
+  }
+  for (size_t i = 0; i < files.size(); ++i) files[i].name = file_name(i, files.size());
+  return files;
 }
 
 void check_tokenizer(const Tokenizer* tokenizer, const ModelConfig& model, const fs::path& from) {
@@ -97,23 +99,24 @@ class ModelWriter {
       : options_(options), from_(checkpoint.path.string()), source_(checkpoint), tensors_(model_types(grown)) {
     source_.require(model_types(model));
     for (NamedType& tensor : tensors_) tensor.type.dtype = options.type.value_or(source_.type(tensor.name).dtype);
+    files_ = divide(tensors_, options_.shard_bytes);
   }
 
+  const std::vector<TensorFile>& files() const { return files_; }
+
   ExportedModel write(const fs::path& folder) {
-    std::vector<std::vector<NamedType>> files = divide(tensors_, options_.shard_bytes);
-    ExportedModel result{.tensors = int64_t(tensors_.size()), .bytes = total_bytes(tensors_), .type = widest()};
-    nlohmann::ordered_json map = nlohmann::ordered_json::object();
-    for (size_t i = 0; i < files.size(); ++i) {
-      SafetensorsWriter writer(folder / file_name(i, files.size()), files[i], model_metadata());
-      for (const NamedType& tensor : files[i]) {
+    ExportedModel result{.tensors = int64_t(tensors_.size()),
+                         .bytes = total_bytes(tensors_),
+                         .files = int64_t(files_.size()),
+                         .type = widest()};
+    for (const TensorFile& file : files_) {
+      SafetensorsWriter writer(folder / file.name, file.tensors, model_metadata());
+      for (const NamedType& tensor : file.tensors) {
         write_tensor(writer, tensor, result.bytes);
-        map[tensor.name] = file_name(i, files.size());
         result.parameters += num_elements(tensor.type.shape);
       }
       writer.finish();
     }
-    result.files = int64_t(files.size());
-    if (files.size() > 1) write_index(folder, map, result);
     return result;
   }
 
@@ -165,16 +168,11 @@ class ModelWriter {
                  dtype_name(dtype), dtype == DType::kF16 ? "bf16 or f32" : "f32");
   }
 
-  static void write_index(const fs::path& folder, const nlohmann::ordered_json& map, const ExportedModel& model) {
-    nlohmann::ordered_json index = {{"metadata", {{"total_parameters", model.parameters}, {"total_size", model.bytes}}},
-                                    {"weight_map", map}};
-    write_file_atomic(folder / kTensorIndexFile, format_json(index, 2) + "\n");
-  }
-
   const ExportOptions& options_;
   std::string from_;
   ModelTensors source_;
   std::vector<NamedType> tensors_;
+  std::vector<TensorFile> files_;
   int64_t done_ = 0;
 };
 
@@ -191,6 +189,8 @@ ExportedModel export_model(const FoundCheckpoint& checkpoint, const Tokenizer* t
   if (files.empty())
     user_error("[export] expected a model of a family that Transformers has, got {}; only checkpoints of ours hold it",
                model.family);
+  if (writer.files().size() > 1 || files.contains(kZerosFile))
+    files[kTensorIndexFile] = format_tensor_index(written, writer.files());
   NewFolder made(folder, options.replace);
   ExportedModel result = writer.write(made.growing());
   for (const auto& [name, text] : files) write_file_atomic(made.growing() / name, text);

@@ -27,7 +27,7 @@ nlohmann::ordered_json write_config(const ModelConfig& model) {
           {"embd_pdrop", model.dropout},
           {"attn_pdrop", model.dropout},
           {"tie_word_embeddings", model.tie_weights},
-          {"bias", model.bias}};  // ours; Transformers takes biases that a file lacks for zeros
+          {"bias", model.bias}};  // ours
 }
 
 // The same function in all of these: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
@@ -72,8 +72,14 @@ std::string parameter_name(std::string_view tensor, const ModelConfig& model) {
   return is_mask || is_tied_head ? "" : std::string(tensor);
 }
 
+ModelConfig with_biases(const ModelConfig& model) {
+  ModelConfig biased = model;
+  biased.bias = true;
+  return biased;
+}
+
 }  // namespace
 
-constinit const HuggingFaceForm gpt2_hugging_face{kTypes, write_config, read_config, parameter_name};
+constinit const HuggingFaceForm gpt2_hugging_face{kTypes, write_config, read_config, parameter_name, with_biases};
 
 }  // namespace tokamak

@@ -22,6 +22,9 @@ struct HuggingFaceForm {
   ModelConfig (*read_config)(const nlohmann::json&, const std::string& where);
   /// What the parameter that a file's tensor holds is called here; empty: it holds none, but a mask or a tied head.
   std::string (*parameter_name)(std::string_view tensor, const ModelConfig&);
+  /// The same function as a model that has all tensors that others' model of this type has, where those that ours lacks
+  /// are zeros; null: ours lacks none.
+  ModelConfig (*with_all_tensors)(const ModelConfig&) = nullptr;
 };
 
 /// The family whose form knows the model_type of this config.json. UserError, with the known ones, when there is none.

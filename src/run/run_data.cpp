@@ -194,7 +194,7 @@ void RunData::describe(CheckpointState& state, int64_t position) const {
 }
 
 const std::map<std::string, std::string>& RunData::files_for_others() const {
-  if (!for_others_) for_others_ = hugging_face_files(config_.model, tokenizer());
+  if (!for_others_) for_others_ = checkpoint_files_for_others(config_.model, tokenizer());
   return *for_others_;
 }
 

@@ -2,6 +2,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "checkpoint/hugging_face_folder.h"
+#include "checkpoint/model_types.h"
 #include "checkpoint/safetensors.h"
 #include "config/config.h"
 #include "config/json.h"
@@ -70,6 +71,36 @@ TEST_F(ExportModel, HasNothingOfTrainingAndTheSameBytes) {
   HostStore loaded;
   load_parameters(open_checkpoint(folder_ / "out", nullptr), loaded.store);
   for (const ParameterInfo& p : saved_.parameters) EXPECT_EQ(loaded.read(p.name), saved_.read(p.name)) << p.name;
+}
+
+// A model without biases, for those who want them.
+TEST(ExportModelWithoutBiases, ZerosAreInAFileOfTheirOwn) {
+  TemporaryFolder folder;
+  RunConfig run;
+  run.model = small_model();
+  run.model.bias = false;
+  HostStore saved(run.model);
+  saved.fill(5);
+  CheckpointState state{
+      .step = 2, .config_json = to_json(run), .for_others = checkpoint_files_for_others(run.model, nullptr)};
+  fs::path checkpoint = save_checkpoint(folder.path(), state, saved.store, 1);
+  export_model(open_checkpoint(checkpoint, nullptr), nullptr, folder / "out", {});
+  ModelConfig biased = small_model();
+  for (const fs::path& model : {checkpoint, folder / "out"}) {
+    SafetensorsReader own(model / "model.safetensors"), zeros(model / "model-zeros.safetensors");
+    json map = parse_json(read_file(model / "model.safetensors.index.json"))["weight_map"];
+    for (const NamedType& tensor : model_types(biased)) {
+      bool is_bias = tensor.name.ends_with(".bias");
+      EXPECT_EQ(map[tensor.name], is_bias ? "model-zeros.safetensors" : "model.safetensors") << tensor.name;
+      EXPECT_EQ((is_bias ? zeros : own).type(tensor.name), tensor.type) << tensor.name;
+      if (!is_bias) continue;
+      for (std::byte byte : zeros.bytes(tensor.name)) EXPECT_EQ(byte, std::byte{}) << tensor.name;
+    }
+    EXPECT_EQ(map.size(), model_types(biased).size());
+    HostStore loaded(run.model);
+    load_parameters(open_checkpoint(model, nullptr), loaded.store);
+    for (const ParameterInfo& p : saved.parameters) EXPECT_EQ(loaded.read(p.name), saved.read(p.name)) << p.name;
+  }
 }
 
 // In and out again, in each type: what has the type keeps its bytes.

@@ -226,7 +226,8 @@ TEST_F(HuggingFaceFolder, AnotherFolderIsNone) {
 TEST_F(HuggingFaceFolder, ACheckpointIsOne) {
   RunConfig run;
   run.model = small_model();
-  CheckpointState state{.step = 3, .config_json = to_json(run), .for_others = hugging_face_files(run.model, nullptr)};
+  CheckpointState state{
+      .step = 3, .config_json = to_json(run), .for_others = checkpoint_files_for_others(run.model, nullptr)};
   fs::path path = save_checkpoint(folder_.path(), state, saved_.store, 2);
   EXPECT_EQ(open_checkpoint(path, nullptr).state.step, 3);
   EXPECT_EQ(peek_model(path).state.step, 3);
@@ -237,6 +238,19 @@ TEST_F(HuggingFaceFolder, ACheckpointIsOne) {
   json config = parse_json(read_file(path / "config.json"));
   EXPECT_EQ(config["architectures"], json({"GPT2LMHeadModel"}));
   EXPECT_EQ(config["n_positions"], small_model().context);
+}
+
+// vLLM reads every safetensors file of a folder, but for those that the index leaves out.
+TEST_F(HuggingFaceFolder, TheIndexOfACheckpointNamesTheModelsTensorsAlone) {
+  RunConfig run;
+  run.model = small_model();
+  CheckpointState state{
+      .step = 3, .config_json = to_json(run), .for_others = checkpoint_files_for_others(run.model, nullptr)};
+  fs::path path = save_checkpoint(folder_.path(), state, saved_.store, 2);
+  json index = parse_json(read_file(path / kTensorIndexFile));
+  std::map<std::string, std::string> expected;
+  for (const std::string& name : names()) expected[name] = "model.safetensors";
+  EXPECT_EQ(index["weight_map"].get<decltype(expected)>(), expected);
 }
 
 }  // namespace

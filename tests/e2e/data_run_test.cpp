@@ -275,7 +275,7 @@ TEST_F(DataRunTest, FilesForOthersAreMadeOnceWhereTheyAreWritten) {
   EXPECT_TRUE(describe_progress({}, run, data, false).for_others.empty());
   EXPECT_EQ(&data.files_for_others(), &data.files_for_others());
   CheckpointState written = describe_progress({}, run, data, true);
-  EXPECT_EQ(written.for_others, hugging_face_files(config.model, data.tokenizer()));
+  EXPECT_EQ(written.for_others, checkpoint_files_for_others(config.model, data.tokenizer()));
   EXPECT_TRUE(written.for_others.contains("tokenizer.json"));
 }
 
