@@ -31,6 +31,8 @@ class Ladder {
       : config_(config), step_tokens_(config.step_tokens()), platform_(platform), backend_(backend), options_(options) {
   }
 
+  bool applies(const Rung& rung) const { return tokamak::applies(rung, config_, kept_arena_bytes_); }
+
   RungResult climb(const Rung& rung) {
     RunConfig trial = config_;
     rung.switch_on(trial, kept_arena_bytes_);
@@ -139,6 +141,7 @@ std::vector<RungResult> run_ladder(const RunConfig& config, const Platform& plat
   Ladder ladder(config, platform, backend, options);
   std::vector<RungResult> results;
   for (const Rung& rung : rungs) {
+    if (!ladder.applies(rung)) continue;
     results.push_back(ladder.climb(rung));
     if (report) report(results.back());
   }

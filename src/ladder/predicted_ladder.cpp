@@ -42,6 +42,7 @@ std::vector<RungResult> predict_ladder(const RunConfig& config, const Platform& 
   double first_ms = 0, kept_ms = 0;
   int64_t arena_bytes = 0;
   for (const Rung& rung : rungs) {
+    if (!applies(rung, base, arena_bytes)) continue;
     RunConfig trial = base;
     rung.switch_on(trial, arena_bytes);
     CompiledRun run = compile_run(resolve(trial, platform.target), platform);

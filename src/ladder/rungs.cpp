@@ -1,7 +1,10 @@
 #include "ladder/rungs.h"
 
+#include "base/error.h"
 #include "compile/step_compiler.h"
 #include "config/config.h"
+#include "config/json.h"
+#include "model/model.h"
 
 #include <bit>
 
@@ -86,6 +89,19 @@ bool divides_total_batch(const RunConfig& config) {
 }
 
 }  // namespace
+
+bool applies(const Rung& rung, const RunConfig& config, int64_t arena_bytes) {
+  if (!rung.optional) return true;
+  RunConfig trial = config;
+  rung.switch_on(trial, arena_bytes);
+  if (to_json(trial) == to_json(config)) return false;
+  try {
+    count_parameters(trial.model);
+  } catch (const UserError&) {
+    return false;
+  }
+  return true;
+}
 
 std::span<const Rung> cpu_rungs() { return kCpuRungs; }
 std::span<const Rung> gpu_rungs(bool float8) { return std::span(kGpuRungs).first(std::size(kGpuRungs) - !float8); }

@@ -18,6 +18,10 @@ struct Rung {
   bool optional = false;  // measured beside the last kept rung; never kept, whatever it brings
 };
 
+/// False for an optional rung that would say nothing: it changes no option of `config`, as a model's head without tying
+/// cannot be untied, or the family of models refuses what it asks for.
+bool applies(const Rung& rung, const RunConfig& config, int64_t arena_bytes);
+
 /// In order; the first one switches everything off, so it needs the most memory.
 std::span<const Rung> cpu_rungs();
 /// The same for a GPU, in an order in which the usual PyTorch ladder goes, so that the two compare row by row.

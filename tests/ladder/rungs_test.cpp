@@ -109,6 +109,25 @@ TEST(GpuRungs, OptionalOnes) {
   EXPECT_FALSE(apply("weight tying off").model.tie_weights);
 }
 
+TEST(GpuRungs, OptionalOnesApplyWhereTheyChangeSomething) {
+  auto names = [](const RunConfig& config) {
+    std::vector<std::string_view> found;
+    for (const Rung& rung : gpu_rungs())
+      if (rung.optional && applies(rung, config, int64_t(1) << 30)) found.push_back(rung.name);
+    return found;
+  };
+  using Names = std::vector<std::string_view>;
+  EXPECT_EQ(names(tiny()), (Names{"FP16 + loss scaling", "recompute (memory budget)", "accumulation x4",
+                                  "weight tying off", "sums in any order"}));
+  RunConfig untied = tiny();
+  untied.model.tie_weights = untied.compile.deterministic = false;
+  EXPECT_EQ(names(untied), (Names{"FP16 + loss scaling", "recompute (memory budget)", "accumulation x4"}));
+  RunConfig refused = tiny();  // as by a family that is always tied
+  refused.model.family = "unknown";
+  EXPECT_EQ(names(refused), Names{});
+  EXPECT_TRUE(applies(gpu_rungs()[0], refused, 0));
+}
+
 TEST(GpuRungs, Fp8IsForThoseThatHaveIt) {
   RunConfig config = tiny();
   const Rung& last = gpu_rungs(true).back();
