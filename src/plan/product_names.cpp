@@ -1,6 +1,7 @@
 #include "plan/product_names.h"
 
 #include "graph/op_def.h"
+#include "ops/embedding.h"
 #include "ops/group.h"
 #include "ops/matmul.h"
 #include "ops/matmul_form.h"
@@ -19,7 +20,7 @@ bool is_product(const Node& node) { return node.op == &op::matmul || node.op == 
 
 bool makes_something_else(const Node& node) {
   WorkClass work = work_class(node);
-  return work == WorkClass::kMatmul || work == WorkClass::kAttention;
+  return work == WorkClass::kMatmul || work == WorkClass::kAttention || node.op == &op::embedding;
 }
 
 }  // namespace

@@ -142,6 +142,23 @@ TEST(ProductNames, WhatJoinedNamesHaveInCommonIsSaidOnce) {
   EXPECT_EQ(joined({}), "");
 }
 
+// Though it may have as many rows as the table.
+TEST(ProductNames, WhatIsLookedUpIsNoCopyOfTheTable) {
+  Graph graph = parse_graph(R"(graph step {
+  input tokens = %0 : i32[8]
+  input dy = %1 : f32[8,4]
+  param wte.weight = %2 : f32[8,4]
+  param up.weight = %3 : f32[4,4]
+  state grad.up.weight = %4 {of="up.weight", role="gradient_sum"} : f32[4,4]
+  %5 = embedding(%2, %0) : f32[8,4]
+  %6 = matmul(%5, %1) {trans_a=true, trans_b=false} #backward : f32[4,4]
+  %7 = add(%4, %6) #backward : f32[4,4]
+  update %4 = %7
+})",
+                            find_op);
+  EXPECT_EQ(product_label(*ProductFinder(graph).find(graph.nodes()[1])), "up wgrad");
+}
+
 TEST(ProductNames, NotOfWhatHasNoParameter) {
   Graph graph = parse_graph(R"(graph g {
   input q = %0 : f32[2,8,4]
