@@ -113,10 +113,7 @@ std::string not_compiled(const TrainingPlan& plan) {
 
 std::string change_lines(const std::vector<Change>& changes) {
   std::string text;
-  for (const Change& change : changes) {
-    std::string effect = change.is_possible ? fmt::format("{:+.1f}% tokens/s", 100 * change.gain) : "nothing fits";
-    text += fmt::format("  {:<32}{}\n", change.what, effect);
-  }
+  for (const Change& change : changes) text += fmt::format("  {:<32}{}\n", change.what, effect_of(change));
   return text;
 }
 
@@ -152,18 +149,6 @@ std::string recipe_note(const TrainingPlan& plan) {
                         format_count(double(recipe_for(plan.request).warmup_steps) * tokens_of_step(plan.request)));
   if (plan.asks_data) text += fmt::format("{}DATA: of `tokamak prepare`, or files", text.empty() ? "" : "; ");
   return text.empty() ? "" : "           " + text + "\n";
-}
-
-std::string summary(const TrainingPlan& plan) {
-  const PlannedLayout& best = plan.layouts[0];
-  TrainingCost cost = cost_of(plan.request, best.step_seconds());
-  std::string kwh = number(cost.kilowatt_hours, 0, kColumn), limit = plan.limit;
-  if (size_t end = limit.find("; "); end != limit.npos) limit.replace(end, 2, ";\n           ");
-  return fmt::format(
-      "\nbest       {}{}: {} tokens/s, {} for {} tokens, {} kWh, {}\n           {}{}\n{}           {}\n{}",
-      describe(best.estimate.layout), best.exact ? "" : " (not compiled)", format_count(cost.tokens_per_second),
-      duration_text(cost.seconds), format_count(plan.request.tokens), kwh, money_text(cost.dollars), limit, notes(plan),
-      failure_lines(plan), train_command(plan, best.estimate.layout), recipe_note(plan));
 }
 
 Json to_json(const std::vector<Change>& changes) {
@@ -250,8 +235,24 @@ std::string format_layouts(const TrainingPlan& plan) {
   return header(plan) + time_table(plan) + parts_table(plan) + memory_table(plan) + not_compiled(plan);
 }
 
+std::string format_summary(const TrainingPlan& plan) {
+  const PlannedLayout& best = plan.layouts[0];
+  TrainingCost cost = cost_of(plan.request, best.step_seconds());
+  std::string kwh = number(cost.kilowatt_hours, 0, kColumn), limit = plan.limit;
+  if (size_t end = limit.find("; "); end != limit.npos) limit.replace(end, 2, ";\n           ");
+  return fmt::format(
+      "\nbest       {}{}: {} tokens/s, {} for {} tokens, {} kWh, {}\n           {}{}\n{}           {}\n{}",
+      describe(best.estimate.layout), best.exact ? "" : " (not compiled)", format_count(cost.tokens_per_second),
+      duration_text(cost.seconds), format_count(plan.request.tokens), kwh, money_text(cost.dollars), limit, notes(plan),
+      failure_lines(plan), train_command(plan, best.estimate.layout), recipe_note(plan));
+}
+
+std::string effect_of(const Change& change) {
+  return change.is_possible ? fmt::format("{:+.1f}% tokens/s", 100 * change.gain) : "nothing fits";
+}
+
 std::string format_best(const TrainingPlan& plan) {
-  return summary(plan) + "\nwith another cluster and the best of the layouts then\n" +
+  return format_summary(plan) + "\nwith another cluster and the best of the layouts then\n" +
          change_lines(plan.cluster_changes) + (plan.layout_changes.empty() ? "" : "with the best layout, but\n") +
          change_lines(plan.layout_changes) + (plan.advice.empty() ? "" : "\n") + format_advice(plan.advice);
 }

@@ -42,9 +42,14 @@ struct TrainingPlan {
 /// and a training needs: a placeholder for the data, and the rate and warm-up of recipe_of().
 std::string train_command(const TrainingPlan& plan, const ParallelLayout& layout);
 
-/// The layouts in tables, and what is said of the best one: its cost, what it asks of users, and what would change it.
+/// The layouts in tables, and what is said of the best one: its cost and what it asks of users, and what would change
+/// it.
 std::string format_layouts(const TrainingPlan& plan);
+std::string format_summary(const TrainingPlan& plan);
 std::string format_best(const TrainingPlan& plan);
+
+/// "+92.6% tokens/s", or that nothing fits.
+std::string effect_of(const Change& change);
 
 /// Both.
 std::string format_plan(const TrainingPlan& plan);

@@ -2,6 +2,7 @@
 // none stands at the end of a bar that is not its own; on a narrow screen they have a line of their own.
 #include "pages/html.h"
 #include "pages/ladder_html.h"
+#include "pages/ticks.h"
 
 #include <fmt/format.h>
 
@@ -50,8 +51,12 @@ std::string ladder_chart(const std::vector<RungResult>& rungs) {
       "<figure>\n<figcaption>tokens/s: <span><i class=\"measured\"></i> measured</span> "
       "<span><i class=\"predicted\"></i> predicted</span> "
       "<span><i class=\"measured aside\"></i> measured, not kept</span></figcaption>\n";
-  for (const RungResult& rung : rungs) text += "<div class=\"rung\">" + row(rung, largest_rate(rungs)) + "</div>\n";
-  return text + "</figure>\n";
+  double largest = largest_rate(rungs);
+  for (const RungResult& rung : rungs) text += "<div class=\"rung\">" + row(rung, largest) + "</div>\n";
+  return text + fmt::format(
+                    "<div class=\"rung\"><span class=\"name\"></span><span class=\"bars\">{}</span><span "
+                    "class=\"rate\"></span></div>\n</figure>\n",
+                    tick_line(0, largest, "tokens/s"));
 }
 
 }  // namespace tokamak

@@ -5,6 +5,7 @@
 #include "ladder/mesh_table.h"
 #include "model/model.h"
 #include "pages/html.h"
+#include "pages/ticks.h"
 
 #include <fmt/format.h>
 
@@ -187,10 +188,10 @@ std::string ladder_html(const LadderReport& report) {
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<title>Tokamak speed ladder: "
-      "{}</title>\n<style>{}</style>\n</head>\n<body>\n{}{}{}{}{}<pre style=\"white-space: "
+      "{}</title>\n<style>{}{}</style>\n</head>\n<body>\n{}{}{}{}{}<pre style=\"white-space: "
       "normal\">{}</pre>\n</body>\n</html>\n",
-      escape_html(report.target.name), kStyle, summary(report), ladder_chart(report.rungs), rung_table(report.rungs),
-      meshes(report), notes(report), command_html(report.command));
+      escape_html(report.target.name), kStyle, tick_style(), summary(report), ladder_chart(report.rungs),
+      rung_table(report.rungs), meshes(report), notes(report), command_html(report.command));
 }
 
 }  // namespace tokamak

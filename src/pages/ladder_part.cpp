@@ -60,7 +60,8 @@ std::string rungs_part(const json& rungs, const std::string& title, PageCharts& 
   }
   std::string drawn = chart.rows.empty() ? "" : charts.add(chart);
   return fmt::format(
-      "<h3>{}</h3>\n{}<div class=\"wide\"><table><tr><th>rung</th><th>ms</th><th>predicted ms</th><th>tokens/s</th>"
+      "<h3>{}</h3>\n{}<div class=\"wide numbers\"><table><tr><th>rung</th><th>ms</th><th>predicted "
+      "ms</th><th>tokens/s</th>"
       "<th>MFU</th><th class=\"text\"></th></tr>\n{}</table></div>\n",
       title, drawn, rows);
 }

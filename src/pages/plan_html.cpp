@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <sstream>
 #include <vector>
 
 namespace tokamak {
@@ -30,7 +31,10 @@ p { color: var(--soft); margin: 0.4em 0; }
 .best b { color: var(--ink); }
 pre { background: var(--panel); padding: 0.8em; border-radius: 6px; font-size: 12px; margin: 0.4em 0; }
 pre.command { white-space: normal; font-size: 13px; }
-pre.said { white-space: pre-wrap; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+td { padding: 1px 1.5em 1px 0; vertical-align: top; }
+td:last-child { text-align: right; padding-right: 0; white-space: nowrap; }
+h3 { font-size: 1em; margin: 1em 0 0.2em; }
 pre.table { overflow-x: auto; overflow-wrap: normal; }
 )";
 
@@ -101,6 +105,41 @@ std::string recommendation(const TrainingPlan& plan) {
       escape_html(plan.limit), command_html(train_command(plan, best.estimate.layout)));
 }
 
+// The text of the summary without its columns and without the command, which stands above.
+std::string said(const TrainingPlan& plan) {
+  std::string text, command = train_command(plan, plan.layouts[0].estimate.layout);
+  std::istringstream lines(format_summary(plan));
+  for (std::string line; std::getline(lines, line);) {
+    line.erase(0, line.find_first_not_of(' '));
+    if (size_t gap = line.find("   "); gap != line.npos) line = line.substr(line.find_first_not_of(' ', gap));
+    if (!line.empty() && line != command) text += "<p>" + escape_html(line) + "</p>\n";
+  }
+  return text;
+}
+
+std::string changes(std::string_view title, const std::vector<Change>& changes) {
+  if (changes.empty()) return "";
+  std::string text = fmt::format("<h3>{}</h3>\n<table>\n", title);
+  for (const Change& change : changes)
+    text += fmt::format("<tr><td>{}</td><td>{}</td></tr>\n", escape_html(change.what), effect_of(change));
+  return text + "</table>\n";
+}
+
+std::string advice(const std::vector<Advice>& advice) {
+  constexpr double kTold = 5e-4;  // what one decimal shows
+  if (advice.empty()) return "";
+  std::string text = "<h3>Advice, with the share of a step's time that it would save</h3>\n<ul>\n";
+  for (const Advice& one : advice)
+    text += fmt::format("<li>{}{}</li>\n", one.gain >= kTold ? fmt::format("{:.1f}%: ", 100 * one.gain) : "",
+                        escape_html(one.text));
+  return text + "</ul>\n";
+}
+
+std::string best_part(const TrainingPlan& plan) {
+  return said(plan) + changes("With another cluster and the best of the layouts then", plan.cluster_changes) +
+         changes("With the best layout, but", plan.layout_changes) + advice(plan.advice);
+}
+
 }  // namespace
 
 std::string plan_html(const TrainingPlan& plan) {
@@ -117,10 +156,10 @@ std::string plan_html(const TrainingPlan& plan) {
       "<h2>Time of a step</h2>\n<p>The fastest micro-batch of each mesh; the fastest {4} of those looked at, composed "
       "of a few compiled blocks. The first is the fastest, and the others say by how much they are slower.</p>\n{5}"
       "<h2>Memory of the fullest GPU</h2>\n<p>The dashed line: what a GPU has.</p>\n{6}"
-      "<h2>What is said of the best</h2>\n<pre class=\"said\">{7}</pre>\n"
+      "<h2>What is said of the best</h2>\n{7}"
       "<h2>Tables</h2>\n<pre class=\"table\">{8}</pre>\n{9}{10}</body>\n</html>\n",
-      title, kStyle, PageCharts::style(), recommendation(plan), found.size(), time, memory,
-      escape_html(format_best(plan)), escape_html(format_layouts(plan)), PageCharts::library(), charts.scripts());
+      title, kStyle, PageCharts::style(), recommendation(plan), found.size(), time, memory, best_part(plan),
+      escape_html(format_layouts(plan)), PageCharts::library(), charts.scripts());
 }
 
 }  // namespace tokamak

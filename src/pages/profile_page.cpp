@@ -53,6 +53,8 @@ svg { display: block; width: 100%; margin-top: 6px; }
 @media (max-width: 700px) {
   td, th { padding-right: 6px; font-size: 12px; }
   th { white-space: normal; overflow-wrap: normal; }
+  .kernels td:first-child { white-space: normal; min-width: 9em; }
+  .kernels td.text { white-space: normal; min-width: 6em; }
 }
 )";
 
@@ -164,7 +166,8 @@ std::string kernels_part(const ProfileReport& report, PageCharts& charts) {
       "<h2>Predicted and measured</h2>\n<p>The kernels that take longest. Beside each name: measured, and in brackets "
       "predicted.</p>\n" +
       charts.add(prediction_chart(report.kernels, kMostBars)) +
-      "<h2>Kernels</h2>\n<div class=\"wide\"><table><tr><th>kernel</th><th class=\"text\">output</th><th>count</th>"
+      "<h2>Kernels</h2>\n<div class=\"wide kernels\"><table><tr><th>kernel</th><th "
+      "class=\"text\">output</th><th>count</th>"
       "<th>ms</th><th>FLOP/s</th><th>bytes/s</th><th>of roof</th><th>predicted</th><th class=\"text\">" +
       std::string(any_tensor_cores ? "tensor cores" : "") + "</th></tr>\n";
   for (size_t i = 0; i < std::min(kMostKernels, report.kernels.size()); ++i) {

@@ -144,7 +144,10 @@ std::string chart_part(std::span<const RunHistory> runs, const ReportChart& char
     for (const std::string& name : chart.training) text += value_row(runs[i], i, runs[i].training, name, chart);
     for (const std::string& name : chart.evaluations) text += value_row(runs[i], i, runs[i].evaluations, name, chart);
   }
-  return text + "</table></section>\n";
+  text += "</table>";
+  if (!chart.training.empty() && !chart.evaluations.empty())
+    text += "<small>dashed: validation; faint: single steps</small>";
+  return text + "</section>\n";
 }
 
 std::string heading(std::span<const RunHistory> runs, const ReportOptions& options) {

@@ -5,6 +5,7 @@
 #include "pages/ticks.h"
 #include "pages/timeline_chart.h"
 #include "plan/communication.h"
+#include "plan/kernel_lines.h"
 #include "plan/print_plan.h"
 #include "plan/units.h"
 #include "profile/step_picture.h"
@@ -12,6 +13,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 namespace tokamak {
@@ -35,6 +37,11 @@ figure { margin: 1em 0; }
 figcaption span { margin-right: 1em; white-space: nowrap; }
 figcaption i { display: inline-block; width: 10px; height: 10px; border-radius: 2px; }
 svg { display: block; width: 100%; margin-top: 6px; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 14px; }
+td, th { padding: 2px 12px 2px 0; text-align: right; font-weight: normal; vertical-align: top; overflow-wrap: normal; }
+th { color: var(--soft); border-bottom: 1px solid var(--line); }
+td:first-child, th:first-child, td.text, th.text { text-align: left; }
 .lane { fill: var(--panel); }
 .forward { fill: var(--forward); background: var(--forward); }
 .backward { fill: var(--backward); background: var(--backward); }
@@ -114,6 +121,30 @@ std::string legend(const Plan& plan, const std::vector<Communication>& sums) {
                      axes.empty() ? "" : "; below, what of it is exposed: nothing else runs");
 }
 
+// What bars tell where there is nothing to point with.
+std::string kernel_table(const Plan& plan) {
+  constexpr size_t kMost = 20;
+  std::vector<KernelLine> lines = kernel_lines(plan);
+  double all = 0, rest = 0;
+  for (const KernelLine& line : lines) all += line.seconds;
+  std::string text =
+      "<div class=\"wide\"><table><tr><th>kernel</th><th>ms</th><th>share</th><th>count</th>"
+      "<th class=\"text\">output</th></tr>\n";
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (i >= kMost) {
+      rest += lines[i].seconds;
+      continue;
+    }
+    text += fmt::format("<tr><td>{}</td><td>{:.3f}</td><td>{:.1f}%</td><td>{}</td><td class=\"text\">{}</td></tr>\n",
+                        escape_html(lines[i].label), 1e3 * lines[i].seconds, 100 * lines[i].seconds / all,
+                        lines[i].count, escape_html(lines[i].shape));
+  }
+  if (lines.size() > kMost)
+    text += fmt::format("<tr><td>{} more kinds</td><td>{:.3f}</td><td>{:.1f}%</td><td></td><td></td></tr>\n",
+                        lines.size() - kMost, 1e3 * rest, 100 * rest / all);
+  return text + "</table></div>\n";
+}
+
 std::string program_part(const CompiledStep& step, size_t index) {
   const Plan& plan = step.programs[index].plan;
   std::vector<Span> timeline = simulate(plan);
@@ -128,7 +159,7 @@ std::string program_part(const CompiledStep& step, size_t index) {
     text += fmt::format("; communication {:.2f} ms, of which {:.2f} ({:.1f}% of the time) are exposed",
                         all.seconds * 1e3, all.exposed * 1e3, 100 * all.exposed / plan.seconds);
   return text + ".</p>\n<figure>\n" + legend(plan, sums) +
-         timeline_chart(lanes_of(plan, timeline), plan.seconds, rows) + "</figure>\n";
+         timeline_chart(lanes_of(plan, timeline), plan.seconds, rows) + "</figure>\n" + kernel_table(plan);
 }
 
 std::string summary(const ResolvedRun& run, double seconds, const Target& target) {
@@ -148,6 +179,19 @@ std::string_view bar_kind(PipeAction::Kind kind) {
   return kind == PipeAction::Kind::kBackwardWeight ? "update" : "backward";
 }
 
+std::string stage_table(const CompiledPipeline& pipeline) {
+  std::vector<std::array<double, 2>> seconds(pipeline.stages.size());
+  for (const PipeSpan& span : pipeline.timeline.spans)
+    seconds[size_t(span.stage)][span.action.kind == PipeAction::Kind::kForward ? 0 : 1] += span.end - span.start;
+  std::string text =
+      "<div class=\"wide\"><table><tr><th>stage</th><th>forward ms</th><th>backward ms</th><th>idle</th></tr>\n";
+  for (size_t i = 0; i < seconds.size(); ++i)
+    text += fmt::format("<tr><td>{}</td><td>{}</td><td>{:.3f}</td><td>{:.1f}%</td></tr>\n", i,
+                        seconds[i][0] > 0 ? fmt::format("{:.3f}", 1e3 * seconds[i][0]) : "with backward",
+                        1e3 * seconds[i][1], 100 * (1 - (seconds[i][0] + seconds[i][1]) / pipeline.timeline.seconds));
+  return text + "</table></div>\n";
+}
+
 std::string pipeline_part(const CompiledPipeline& pipeline) {
   std::vector<TimelineLane> lanes(pipeline.stages.size());
   for (const PipeSpan& span : pipeline.timeline.spans)
@@ -157,13 +201,13 @@ std::string pipeline_part(const CompiledPipeline& pipeline) {
                      (span.end - span.start) * 1e3)});
   return fmt::format(
       "<h2>{}</h2>\n<p>{} stages from above, {} micro-batches; bubble {:.1f}%.</p>\n<figure>\n<figcaption>{}{}{}"
-      "</figcaption>\n{}</figure>\n",
+      "</figcaption>\n{}</figure>\n{}",
       pipeline.resolved.asked.mesh.schedule, pipeline.schedule.stages, pipeline.schedule.micro_batches,
       100 * pipeline.timeline.bubble, legend_entry("forward", "forward"), legend_entry("backward", "backward"),
       pipeline.schedule.splits_backward(pipeline.schedule.chunks - 1)
           ? legend_entry("update", "gradients of parameters")
           : "",
-      timeline_chart(lanes, pipeline.timeline.seconds, 1));
+      timeline_chart(lanes, pipeline.timeline.seconds, 1), stage_table(pipeline));
 }
 
 std::string page(const std::string& body) {

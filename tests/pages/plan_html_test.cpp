@@ -22,6 +22,8 @@ TEST(PlanHtml, ShowsEveryLayoutTwiceAndNeedsNothingElse) {
   plan.request.wanted = 10;
   plan.found = search_layouts(plan.request);
   plan.layouts.push_back({plan.found[0], {}});
+  plan.cluster_changes = {{.what = "twice <memory>", .gain = 0.25}};
+  plan.advice = {{.text = "a & b", .gain = 0.031}};
   std::string page = plan_html(plan);
   size_t best = page.find("<b>" + describe(plan.found[0].layout) + "</b>"), command = page.find("tokamak train", best);
   ASSERT_NE(best, page.npos);
@@ -34,6 +36,9 @@ TEST(PlanHtml, ShowsEveryLayoutTwiceAndNeedsNothingElse) {
     EXPECT_NE(page.find(row, first + 1), page.npos) << "time and memory";
   }
   EXPECT_NE(page.find("H&lt;200&gt;"), page.npos);
+  EXPECT_NE(page.find("<tr><td>twice &lt;memory&gt;</td><td>+25.0% tokens/s</td></tr>"), page.npos);
+  EXPECT_NE(page.find("<li>3.1%: a &amp; b</li>"), page.npos);
+  EXPECT_NE(page.find("<p>" + describe(plan.found[0].layout) + " (not compiled): "), page.npos);
   EXPECT_EQ(page.find("H<200>"), page.npos);
   for (const char* piece : {" src=", "<link", "@import", "url("})
     EXPECT_EQ(page.substr(0, page.find("<script>")).find(piece), page.npos) << piece;

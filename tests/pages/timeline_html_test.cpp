@@ -43,6 +43,8 @@ TEST(TimelineHtml, ShowsStreamsAxesAndWhatIsExposed) {
     EXPECT_GT(count(html, std::string("<rect class=\"") + kind + "\""), 0) << kind;
   EXPECT_NE(html.find("all_reduce over tensor: 1 tensor, "), std::string::npos);
   EXPECT_NE(html.find("<title>matmul mlp.c_fc"), std::string::npos) << "which product, not only that it is one";
+  EXPECT_EQ(count(html, "<th>kernel</th>"), 2) << "numbers without pointing";
+  EXPECT_NE(html.find(" mlp.c_fc</td>"), std::string::npos);
 }
 
 TEST(TimelineHtml, OfOneRankHasNoCommunication) {
@@ -64,6 +66,7 @@ TEST(TimelineHtml, ShowsWhatTheStagesOfAPipelineDo) {
   EXPECT_EQ(count(html, "<rect class=\"update\""), 3) << "the first stage has both parts in one";
   EXPECT_NE(html.find("stage 1: I2, "), std::string::npos);
   EXPECT_NE(html.find("2 stages from above, 3 micro-batches; bubble "), std::string::npos);
+  EXPECT_EQ(count(html, "<th>stage</th>"), 1);
 }
 
 TEST(TimelineHtml, NeedsNothingElse) {
