@@ -96,7 +96,8 @@ function rangeOf(chart, count, choice) {
 function drawBars(chart, canvas, choice) {
   const count = Math.min(chart.rows.length, choice.rows), width = canvas.parentElement.clientWidth;
   const beside = Math.max(...chart.values.map(widthOf)) + kGap;
-  const names = chart.rows.slice(0, count).map(name => wrapped(name, width - beside - kGap));
+  // Numbers at both ends of the axis take room, too.
+  const names = chart.rows.slice(0, count).map(name => wrapped(name, width - beside - 4 * kGap));
   const lines = Math.max(...names.map(name => name.length));
   const thin = chart.stacked ? 14 : 9, thick = chart.stacked ? thin : thin * chart.sets.length;
   canvas.parentElement.style.height = count * (lines * kLine + thick + 12) + 80 + "px";
