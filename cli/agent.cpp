@@ -72,9 +72,9 @@ struct Meeting {
 
 class Agent {
  public:
-  Agent(const RunConfig& run, const AgentOptions& options, int64_t restarts)
-      : run_(run), options_(options), address_(parse_address(options.address)), roster_(int(options.machines)),
-        budget_(run.train.out, restarts), place_(place()) {}
+  Agent(const RunConfig& run, const AgentOptions& options, int64_t restarts, const std::vector<std::string>& variables)
+      : run_(run), options_(options), variables_(variables), address_(parse_address(options.address)),
+        roster_(int(options.machines)), budget_(run.train.out, restarts), place_(place()) {}
 
   int run() {
     while (true) {
@@ -243,7 +243,7 @@ class Agent {
   StartEnd train(const StartOrder& order, StoreClient& client) {
     const StartOrder::Member* mine = order.member(place_.rank);
     std::unique_ptr<AgentRanks> ranks =
-        mine ? std::make_unique<AgentRanks>(order, *mine) : std::make_unique<AgentRanks>();
+        mine ? std::make_unique<AgentRanks>(order, *mine, variables_) : std::make_unique<AgentRanks>();
     bool told_to_stop = false, told_of_end = false;
     std::optional<Deadline> late, lost;
     for (;; std::this_thread::sleep_for(kLook)) {
@@ -294,6 +294,7 @@ class Agent {
 
   const RunConfig& run_;
   const AgentOptions& options_;
+  const std::vector<std::string>& variables_;
   StopSignal stop_;
   Address address_;
   MachineRoster roster_;  // of the first machine, as are
@@ -322,8 +323,9 @@ void validate(const AgentOptions& options) {
   parse_address(options.address);
 }
 
-int run_agent(const RunConfig& run, const AgentOptions& options, int64_t restarts) {
-  return Agent(run, options, restarts).run();
+int run_agent(const RunConfig& run, const AgentOptions& options, int64_t restarts,
+              const std::vector<std::string>& variables) {
+  return Agent(run, options, restarts, variables).run();
 }
 
 }  // namespace tokamak

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "config/config.h"
 #include "config/field.h"
@@ -22,8 +23,10 @@ void visit(FieldList& v, AgentOptions& c);
 void validate(const AgentOptions& options);
 
 /// This machine's agent: starts its ranks when all machines have come, and again when a rank or a machine is lost, on
-/// those machines that are left. `run`: what is trained. `restarts`: in an hour. The exit status; UserError on the
-/// first machine where the run cannot begin (again), and on one that is left out.
-int run_agent(const RunConfig& run, const AgentOptions& options, int64_t restarts);
+/// those machines that are left. `run`: what is trained. `restarts`: in an hour. `variables`: of the environment of its
+/// ranks, each "NAME=value". The exit status; UserError on the first machine where the run cannot begin (again), and on
+/// one that is left out.
+int run_agent(const RunConfig& run, const AgentOptions& options, int64_t restarts,
+              const std::vector<std::string>& variables = {});
 
 }  // namespace tokamak

@@ -26,7 +26,8 @@ std::string join_seconds() {
 
 }  // namespace
 
-AgentRanks::AgentRanks(const StartOrder& order, const StartOrder::Member& mine) {
+AgentRanks::AgentRanks(const StartOrder& order, const StartOrder::Member& mine,
+                       const std::vector<std::string>& variables) {
   for (int local = 0; local < mine.ranks; ++local) {
     int rank = mine.first_rank + local;
     std::vector<std::string> own = {fmt::format("RANK={}", rank),
@@ -39,6 +40,7 @@ AgentRanks::AgentRanks(const StartOrder& order, const StartOrder::Member& mine) 
                                     fmt::format("TOKAMAK_TOKEN={}", order.token),
                                     join_seconds(),
                                     supervisor_variable()};
+    own.insert(own.end(), variables.begin(), variables.end());
     pid_t process = -1;
     int error = start_again(std::move(own), process);
     if (error != 0)

@@ -14,8 +14,9 @@ namespace tokamak {
 class AgentRanks {
  public:
   AgentRanks() = default;  // none
-  /// Starts them. UserError where the system starts no more processes.
-  AgentRanks(const StartOrder& order, const StartOrder::Member& mine);
+  /// Starts them, with these variables in their environment, each "NAME=value". UserError where the system starts no
+  /// more processes.
+  AgentRanks(const StartOrder& order, const StartOrder::Member& mine, const std::vector<std::string>& variables);
   AgentRanks(const AgentRanks&) = delete;
   AgentRanks& operator=(const AgentRanks&) = delete;
   /// Kills those that live.

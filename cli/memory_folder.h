@@ -31,7 +31,7 @@ class MemoryFolder {
 /// The folder that this process was told of; empty: none.
 std::filesystem::path given_memory_folder();
 
-/// Removes that, where the process that made it is gone.
+/// Removes that, where the process that made it is gone. For any process of the run, at its end.
 void remove_left_memory_folder();
 
 }  // namespace tokamak

@@ -39,6 +39,8 @@ namespace {
 
 using Work = std::function<void(const RankWork&)>;
 
+constexpr double kEndlessSeconds = 1e6;
+
 RunConfig with_mesh(RunConfig config, const Mesh& mesh) {
   config.mesh.data = mesh.size(kDataAxis);
   validate(config);
@@ -132,7 +134,11 @@ void run_as_rank(RunConfig config, const Mesh& mesh, StoreClient& store, const s
   if (!is_gpu) share_cpu(machine, *world);
   world->compare_calls(false);  // the graph is one for all ranks
   MeshRanks ranks(mesh, *world);
-  work({config, machine, &ranks, 1, [&] { deadline.allow(end_times::kToSave), outlive_leader(); }});
+  auto outlive = [&] { deadline.allow(end_times::kToSave), outlive_leader(); };
+  auto open_links = [&] {
+    return make_process_world(store, {.address = address, .timeout_seconds = kEndlessSeconds, .key = "links"});
+  };
+  work({config, machine, &ranks, 1, outlive, open_links});
   world->barrier(machine.backend->queue(0));
   machine.backend->synchronize();
 }

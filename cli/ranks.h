@@ -7,6 +7,7 @@
 
 #include <exception>
 #include <functional>
+#include <memory>
 
 namespace tokamak {
 
@@ -20,6 +21,9 @@ struct RankWork {
   const MeshRanks* ranks;                        // null: one rank
   int in_process = 1;                            // of the ranks, this one and others that are threads of this process
   std::function<void()> outlive_leader = [] {};  // gives this rank end_times::kToSave when others are gone
+  /// One more communicator of all ranks, in the host's memory on GPUs, too, whose waits end only with the run; all call
+  /// it at the same time. Empty where ranks are threads.
+  std::function<std::unique_ptr<Communicator>()> open_links = {};
 };
 
 /// "rank 2: " for messages of a process that has not rank 0 among its ranks; else empty. Never throws a UserError.

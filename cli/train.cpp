@@ -211,26 +211,23 @@ int run_supervised(const TrainArguments& arguments) {
     memory = std::make_unique<MemoryFolder>(arguments.memory_folder);
     variables.push_back(memory->variable());
   }
-  return supervise(arguments.run.train.out, arguments.restarts, variables);
+  if (!is_agent(arguments)) return supervise(arguments.run.train.out, arguments.restarts, variables);
+  RunConfig config = configure(arguments, AnotherTrains::kIsAllowed);
+  return run_agent(config, arguments.agents, arguments.restarts, variables);
 }
 
-// Where there is no supervisor on the machine that all ranks share, no memory outlives them.
+// No memory outlives ranks that nobody here supervises.
 void tell_idle_memory(const TrainArguments& arguments) {
-  if (arguments.memory_every == 0 || is_supervised() || !has_first_rank()) return;
-  bool is_agent = arguments.agents.machines > 1;
-  if (!is_agent && !is_one_of_several()) return;
-  print_to_stderr(fmt::format(
-      "--memory_every does nothing here: {}; a run that starts again goes on from its newest good checkpoint "
-      "(train.checkpoint_every)\n",
-      is_agent ? "no states are kept between machines" : "a launcher has started the ranks, not --restarts"));
+  if (arguments.memory_every == 0 || is_supervised() || !is_one_of_several() || !has_first_rank()) return;
+  print_to_stderr(
+      "--memory_every does nothing here, where a launcher has started the ranks and not --restarts: a run that starts "
+      "again goes on from its newest good checkpoint (train.checkpoint_every)\n");
 }
 
 int run_train(const TrainArguments& arguments) {
   if (arguments.dry_run) return run_dry(arguments);
   tell_idle_memory(arguments);
-  if (is_agent(arguments))
-    return run_agent(configure(arguments, AnotherTrains::kIsAllowed), arguments.agents, arguments.restarts);
-  if (supervises(arguments)) return run_supervised(arguments);
+  if (is_agent(arguments) || supervises(arguments)) return run_supervised(arguments);
   StartClock start = clock_of_process();
   StopSignal stop(has_first_rank() ? "finishing this step; again to quit now\n" : "");
   std::signal(SIGPIPE, SIG_IGN);
@@ -240,9 +237,10 @@ int run_train(const TrainArguments& arguments) {
   bool stopped = false;
   RunConfig config = configure(arguments);
   check_profile(arguments.profile, arguments.given, config);
-  const MemoryStates memory{.folder = given_memory_folder(), .every = arguments.memory_every};
   run_on_ranks(config, [&](const RankWork& rank) {
     const Machine& machine = rank.machine;
+    const MemoryStates memory{
+        .folder = given_memory_folder(), .every = arguments.memory_every, .open_links = rank.open_links};
     AttachedProfile profile(arguments.profile, arguments.given, rank, [&](const auto& text) { console.line(text); });
     auto requested = [&] { return stop.requested(); };
     if (!leads(rank.ranks)) {
@@ -263,7 +261,7 @@ int run_train(const TrainArguments& arguments) {
     profile.end();
     stopped = summary.stopped;
   });
-  if (has_first_rank()) remove_left_memory_folder();
+  remove_left_memory_folder();
   return stopped ? stopped_status() : 0;
 }
 

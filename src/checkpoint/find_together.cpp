@@ -3,7 +3,6 @@
 #include "backend/agreement.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "base/memory_sharers.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "checkpoint/checkpoint_listing.h"
 #include "checkpoint/verify.h"
@@ -45,8 +44,7 @@ Candidates candidates_of_leader(const fs::path& out, const MeshRanks& ranks) {
   return candidates;
 }
 
-VerifyShare share_of(const MeshRanks& ranks) {
-  std::string mine = memory_place();
+VerifyShare share_of(const MeshRanks& ranks, const std::string& mine) {
   std::vector<std::string> places = ranks.world().exchange(mine);
   auto here = places.begin() + ranks.rank();
   return {std::count(places.begin(), here, mine), std::count(places.begin(), places.end(), mine)};
@@ -75,10 +73,10 @@ std::string first_problem(const MeshRanks& ranks, const std::string& mine) {
 }  // namespace
 
 std::optional<FoundCheckpoint> find_together(const fs::path& out, std::vector<std::string>* warnings,
-                                             const MeshRanks* ranks) {
+                                             const MeshRanks* ranks, const std::string& place) {
   if (!ranks) return find_checkpoint(out, warnings);
   Candidates candidates = candidates_of_leader(out, *ranks);
-  VerifyShare share = share_of(*ranks);
+  VerifyShare share = share_of(*ranks, place);
   std::optional<FoundCheckpoint> found;
   for (const Candidate& candidate : candidates.readable) {
     std::string mine;

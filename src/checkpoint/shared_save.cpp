@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "checkpoint/told_errors.h"
 
 #include <nlohmann/json.hpp>
 
@@ -19,30 +20,11 @@ using nlohmann::json;
 namespace {
 
 constexpr const char* kTokenFile = "writing";
-constexpr char kError = '!', kSeen = '+', kUnseen = '-';  // how what a rank tells begins
+constexpr char kSeen = '+', kUnseen = '-';  // how what a rank tells begins
 
 std::string random_token() {
   std::random_device random;
   return fmt::format("{:08x}{:08x}", random(), random());
-}
-
-// Of `work`: what it tells, or its error, so that the others do not wait for it.
-template <typename Work>
-std::string told_by(const Work& work) {
-  try {
-    return work();
-  } catch (const CommunicationError&) {
-    throw;  // they wait no longer
-  } catch (const std::exception& error) {
-    return kError + std::string(error.what());
-  }
-}
-
-// The first error that a rank tells ends the save on all of them.
-void require_no_error(int64_t step, const std::vector<std::string>& told) {
-  for (size_t rank = 0; rank < told.size(); ++rank)
-    if (told[rank].starts_with(kError))
-      refuse_save(step, (rank > 0 ? fmt::format("Rank {}: ", rank) : "") + told[rank].substr(1));
 }
 
 }  // namespace
@@ -53,11 +35,13 @@ SharedSave::SharedSave(fs::path out, CheckpointState state, std::vector<StateFil
 }
 
 std::unique_ptr<SharedSave> SharedSave::begin(const fs::path& out, const CheckpointState& state,
-                                              const TensorStore& store, const Exchange& exchange) {
+                                              const TensorStore& store, const Exchange& exchange, int maker) {
   std::unique_ptr<SharedSave> save(new SharedSave(out, state, state_files(store)));
-  std::vector<std::string> told = exchange(told_by([&] { return store.leads() ? save->make_files() : std::string(); }));
+  bool makes = store.ranks()->rank() == maker;
+  std::vector<std::string> told = exchange(told_by([&] { return makes ? save->make_files() : std::string(); }));
   require_no_error(state.step, told);
-  told = exchange(told_by([&] { return std::string(1, save->open_files(told[0]) ? kSeen : kUnseen); }));
+  std::string made = told[size_t(maker)];
+  told = exchange(told_by([&] { return std::string(1, save->open_files(made) ? kSeen : kUnseen); }));
   require_no_error(state.step, told);
   bool all_see = std::ranges::all_of(told, [](const std::string& text) { return text[0] == kSeen; });
   return all_see ? std::move(save) : nullptr;
@@ -75,11 +59,11 @@ std::string SharedSave::make_files() {
 
 bool SharedSave::open_files(const std::string& told) {
   json names = json::parse(told);
-  fs::path folder = checkpoints_folder(out_) / names[0].get<std::string>();
+  folder_ = checkpoints_folder(out_) / names[0].get<std::string>();
   std::error_code absent;
-  if (!fs::exists(folder / kTokenFile, absent) || read_file(folder / kTokenFile) != names[1].get<std::string>())
+  if (!fs::exists(folder_ / kTokenFile, absent) || read_file(folder_ / kTokenFile) != names[1].get<std::string>())
     return false;
-  for (size_t i = 0; i < files_.size(); ++i) places_[i].opened = std::make_unique<PlacedFile>(folder / files_[i].name);
+  for (size_t i = 0; i < files_.size(); ++i) places_[i].opened = std::make_unique<PlacedFile>(folder_ / files_[i].name);
   return true;
 }
 
@@ -96,24 +80,36 @@ std::string SharedSave::write(const std::vector<StateSlice>& slices, const ReadS
   });
 }
 
+// What lies side by side in both the slice and the tensor, of the elements [at, at + piece).
+void SharedSave::for_runs(const StateSlice& slice, int64_t at, std::span<const std::byte> piece, const TakeRun& take) {
+  int64_t size = element_bytes(slice), end = at + int64_t(piece.size()) / size;
+  auto run = std::ranges::partition_point(slice.runs, [&](const PartRun& r) { return r.part + r.count <= at; });
+  for (; run != slice.runs.end() && run->part < end; ++run) {
+    int64_t first = std::max(run->part, at), last = std::min(run->part + run->count, end);
+    take(run->whole + first - run->part, piece.subspan(size_t((first - at) * size), size_t((last - first) * size)));
+  }
+}
+
+int64_t SharedSave::element_bytes(const StateSlice& slice) const {
+  return dtype_bytes(files_[slice.file].tensors[slice.tensor].type.dtype);
+}
+
+void SharedSave::place(const StateSlice& slice, int64_t at, std::span<const std::byte> piece) {
+  File& file = places_[slice.file];
+  int64_t size = element_bytes(slice), begin = file.layout.begin[slice.tensor];
+  for_runs(slice, at, piece, [&](int64_t whole, auto elements) { file.opened->write(begin + whole * size, elements); });
+}
+
 uint64_t SharedSave::write_slice(const StateSlice& slice, const ReadSlice& read) {
   const auto& [name, type] = files_[slice.file].tensors[slice.tensor];
-  File& file = places_[slice.file];
-  int64_t size = dtype_bytes(type.dtype), begin = file.layout.begin[slice.tensor];
   uint64_t sum = 0, salt = digest_salt(name);
-  auto run = slice.runs.begin();
   for (int64_t at = 0; at < slice.count; at += kSlicePiece) {
-    int64_t end = std::min(at + kSlicePiece, slice.count);
-    std::span<const std::byte> piece = read(slice, at, end - at);
+    std::span<const std::byte> piece = read(slice, at, std::min(kSlicePiece, slice.count - at));
     require_finite(out_, name, piece, type.dtype);
-    for (; run != slice.runs.end() && run->part < end; ++run) {
-      int64_t first = std::max(run->part, at), last = std::min(run->part + run->count, end);
-      int64_t whole = run->whole + first - run->part;
-      auto elements = piece.subspan(size_t((first - at) * size), size_t((last - first) * size));
-      file.opened->write(begin + whole * size, elements);
-      sum += slice_checksum(elements, size, salt, whole);
-      if (run->part + run->count > end) break;  // the next piece has the rest
-    }
+    place(slice, at, piece);
+    for_runs(slice, at, piece, [&](int64_t whole, auto elements) {
+      sum += slice_checksum(elements, dtype_bytes(type.dtype), salt, whole);
+    });
   }
   return sum;
 }
@@ -136,11 +132,20 @@ std::vector<FileRecord> SharedSave::records(const std::vector<std::string>& repo
   return records;
 }
 
-void SharedSave::finish(const std::vector<std::string>& reports, const KeepRule& keep) {
+void SharedSave::remove_token() const {
   std::error_code error;
-  fs::remove(staged_->folder() / kTokenFile, error);
-  if (error) file_error("remove", staged_->folder() / kTokenFile, error.value());
+  fs::remove(folder_ / kTokenFile, error);
+  if (error) file_error("remove", folder_ / kTokenFile, error.value());
+}
+
+void SharedSave::finish(const std::vector<std::string>& reports, const KeepRule& keep) {
+  remove_token();
   staged_->finish(state_, records(reports), keep);
+}
+
+void SharedSave::finish_like(const std::string& record) {
+  remove_token();
+  staged_->finish_like(record);
 }
 
 namespace {

@@ -33,6 +33,12 @@ void StagedCheckpoint::finish(const CheckpointState& state, std::vector<FileReco
   remove_old_checkpoints(out_, keep, state.good.step, state.best);
 }
 
+void StagedCheckpoint::finish_like(const std::string& record) {
+  write_file_atomic(folder() / kStateFile, record);
+  folder_.commit();
+  point_latest(path_);
+}
+
 void refuse_save(int64_t step, std::string_view why) {
   user_error("[checkpoint] step {} could not be saved; earlier checkpoints are as they were. {}", step, why);
 }

@@ -17,6 +17,8 @@ class StagedCheckpoint {
   /// Its tensors are written: writes the rest, syncs, gives it its name and the link `latest`, and removes all but
   /// those that `keep` says.
   void finish(const CheckpointState& state, std::vector<FileRecord> files, const KeepRule& keep);
+  /// The same with the state.json of another machine's, and removes none.
+  void finish_like(const std::string& record);
 
  private:
   std::filesystem::path out_, path_;

@@ -1,6 +1,7 @@
 #include "run/background_saver.h"
 
 #include "base/error.h"
+#include "checkpoint/kept_save.h"
 
 #include <chrono>
 #include <utility>
@@ -66,10 +67,19 @@ void BackgroundSaver::copy() {
 }
 
 bool BackgroundSaver::write(const std::filesystem::path& out, const CheckpointState& state, const KeepRule& keep) {
+  return write([&](const Exchange& exchange) { return begin_save(out, state, store_, keep, exchange); });
+}
+
+bool BackgroundSaver::write(const std::filesystem::path& folder, const CheckpointState& state,
+                            const RankMachines& machines, Communicator& links) {
+  return write(
+      [&](const Exchange& exchange) { return begin_kept_save(folder, state, store_, machines, links, exchange); });
+}
+
+bool BackgroundSaver::write(const Begin& begin) {
   TOKAMAK_CHECK(open_, "nothing was copied");
   open_ = false;
-  CompleteSave complete =
-      begin_save(out, state, store_, keep, [this](std::string_view mine) { return channel_->exchange(mine); });
+  CompleteSave complete = begin([this](std::string_view mine) { return channel_->exchange(mine); });
   if (!complete) return false;
   open_ = true;
   tasks_.submit([this, complete = std::move(complete)] { this->complete(complete); });

@@ -3,6 +3,7 @@
 // tests/e2e/background_save_test.cpp.
 #pragma once
 
+#include "checkpoint/rank_machines.h"
 #include "checkpoint/shared_save.h"
 #include "checkpoint/state_copy.h"
 #include "exec/task_queue.h"
@@ -39,6 +40,9 @@ class BackgroundSaver {
   void copy();
   /// Begins to write what was copied, on all ranks. False: they share no folders, and nothing is saved.
   bool write(const std::filesystem::path& out, const CheckpointState& state, const KeepRule& keep);
+  /// The same into the memory of several machines (checkpoint/kept_save.h).
+  bool write(const std::filesystem::path& folder, const CheckpointState& state, const RankMachines& machines,
+             Communicator& links);
 
   /// Whether a state was copied whose save has no end yet that was taken.
   bool is_open() const { return open_; }
@@ -53,6 +57,8 @@ class BackgroundSaver {
   bool abandon();
 
  private:
+  using Begin = std::function<CompleteSave(const Exchange& exchange)>;
+  bool write(const Begin& begin);
   void complete(const CompleteSave& complete);
 
   Backend& backend_;

@@ -73,8 +73,6 @@ CheckpointState RunSaver::state_of(const Saved& saved) const {
   return describe_progress(saved.done, start_.resolved, *start_.data, leads(ranks_) && !is_keeping_, saved.marks);
 }
 
-KeepRule RunSaver::rule_of_newest() const { return is_keeping_ ? 1 : keep_rule(start_.resolved.asked.train); }
-
 // What takes the host's time, files and their syncs, is done when the device has a step to do.
 void RunSaver::write() {
   if (!std::exchange(is_copied_, false)) return;
@@ -83,7 +81,7 @@ void RunSaver::write() {
   if (is_keeping_) return write_kept();
   saved_step_ = durable_step_;  // if that fails
   reporter_.saving();
-  if (!background_->write(newest_.out, state_of(newest_), rule_of_newest()))
+  if (!background_->write(newest_.out, state_of(newest_), keep_rule(start_.resolved.asked.train)))
     refuse_save(newest_.done.step, "not all ranks see the run's folder any more");
   saved_step_ = newest_.done.step;
 }
@@ -177,8 +175,11 @@ void RunSaver::keep(const RunProgress& done) {
 
 void RunSaver::write_kept() {
   try {
-    if (!background_->write(newest_.out, state_of(newest_), rule_of_newest()))
-      give_up_keeping("ranks are on several machines");
+    MemoryOfMachines* others = memory_.others.get();
+    CheckpointState state = state_of(newest_);
+    if (!(others ? background_->write(newest_.out, state, others->machines, *others->links)
+                 : background_->write(newest_.out, state, 1)))
+      give_up_keeping("not all ranks of a machine see its folder");
   } catch (const UserError& error) {
     give_up_keeping(error.what());
   }
@@ -188,7 +189,7 @@ void RunSaver::settle_kept() {
   auto in = enter(progress_of(ranks_), RankPhase::kSave);
   try {
     background_->take();
-    if (leads(ranks_)) note_step_seconds(newest_.path, newest_.unsaved_seconds);
+    if (leads_memory(memory_, ranks_)) note_step_seconds(newest_.path, newest_.unsaved_seconds);
   } catch (const UserError& error) {
     give_up_keeping(error.what());
   }
@@ -204,7 +205,7 @@ void RunSaver::give_up_keeping(std::string_view why) {
 
 void RunSaver::forget_kept() {
   settle();
-  if (leads(ranks_)) forget_kept_states(memory_);
+  if (leads_memory(memory_, ranks_)) forget_kept_states(memory_);
 }
 
 void RunSaver::settle_quietly() {

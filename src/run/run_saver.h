@@ -88,7 +88,6 @@ class RunSaver {
   CheckpointState state_of(const Saved& saved) const;
   bool has_memory();
   void save(const RunProgress& done, bool is_extra, bool now);
-  KeepRule rule_of_newest() const;
   void write_kept();
   void settle_kept();
   void give_up_keeping(std::string_view why);

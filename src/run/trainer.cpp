@@ -442,8 +442,9 @@ class Trainer {
 
 TrainSummary train(const RunConfig& config, const Platform& platform, Backend& backend, TrainObserver& observer,
                    const std::function<bool()>& stop, const MeshRanks* ranks, StepWatcher* watcher,
-                   const MemoryStates& memory) {
+                   const MemoryStates& asked_memory) {
   TOKAMAK_CHECK(config.train.steps > 0, "the length of the run is not resolved");
+  MemoryStates memory = agree_on_memory(asked_memory, ranks);
   std::optional<StartedRun> start(start_run(config, platform, backend, observer, ranks, memory));
   while (true) {
     std::unique_ptr<RunFolder> folder;

@@ -24,15 +24,15 @@ class Agents : public testing::Test {
  protected:
   void SetUp() override { test::make_tiny_data(folder_.path()); }
 
-  static Arguments train(const std::string& out, int steps, Arguments more = {}) {
+  Arguments train(const std::string& out, int steps, Arguments more = {}) const {
     more.insert(more.begin(),
                 {"--data.path=data", "--train.out=" + out, "--train.batch=4", "--threads=1", "--mesh.slots=4",
                  "--train.checkpoint_every=50", "--mesh.hang_seconds=1", "--train.steps=" + std::to_string(steps)});
     return test::tiny_arguments("train", more);
   }
   // The agent of a machine, and what it has started.
-  std::unique_ptr<RunningProgram> start(int number, int steps, const Arguments& more = {}) const {
-    Arguments own = {"--agents.machines=2", "--agents.number=" + std::to_string(number),
+  std::unique_ptr<RunningProgram> start(int number, int steps, const Arguments& more = {}, int machines = 2) const {
+    Arguments own = {"--agents.machines=" + std::to_string(machines), "--agents.number=" + std::to_string(number),
                      "--agents.address=127.0.0.1:" + std::to_string(port_), "--agents.wait_seconds=2", "--restarts=5"};
     own.insert(own.end(), more.begin(), more.end());
     return std::make_unique<RunningProgram>(folder_.path(), train("run", steps, own));
@@ -163,11 +163,95 @@ TEST_F(Agents, AMachineThatNeverComesIsNamed) {
       << ended.err;
 }
 
-TEST_F(Agents, ThatStatesAreKeptInMemoryIsNotBelieved) {
-  Variable soon("TOKAMAK_JOIN_SECONDS", "1");
-  ProgramResult ended = start(0, 10, {"--memory_every=5"})->wait();
-  EXPECT_NE(ended.err.find("--memory_every does nothing here: no states are kept between machines"), std::string::npos)
-      << ended.err;
+// Ranks that have shares, so that none can save alone, and no checkpoint before the end.
+class AgentsWithMemory : public Agents {
+ protected:
+  static Arguments kept(const std::string& machine, const Arguments& more = {}) {
+    Arguments all = {"--mesh.zero=2", "--train.checkpoint_every=100000", "--memory_every=20",
+                     "--memory_folder=" + machine};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  std::unique_ptr<RunningProgram> start_kept(int number, int steps, int machines, const Arguments& more = {}) const {
+    std::string memory = "memory" + std::to_string(number);
+    std::filesystem::create_directory(folder_ / memory);
+    return start(number, steps, kept(memory, more), machines);
+  }
+  // With all its processes and its memory.
+  void lose(RunningProgram& agent, int number, pid_t rank) const {
+    agent.send(SIGSTOP);
+    ::kill(rank, SIGKILL);
+    agent.send(SIGKILL);
+    agent.wait();
+    std::filesystem::remove_all(folder_ / ("memory" + std::to_string(number)));
+  }
+  static int64_t resumed_step(const ProgramResult& ended) {
+    constexpr std::string_view kText = "resuming after step ";
+    size_t at = ended.out.find(kText);
+    return at == std::string::npos ? -1 : std::atoll(ended.out.c_str() + at + kText.size());
+  }
+};
+
+TEST_F(AgentsWithMemory, ARunGoesOnFromTheMemoryOfTheMachineThatIsLeft) {
+  auto first = start_kept(0, 2000, 2), second = start_kept(1, 2000, 2);
+  wait_for_step(100);
+  int64_t reached = last_step();
+  lose(*second, 1, rank_below(1));
+  ASSERT_TRUE(comes_to_starts(2));
+  ProgramResult ended = first->wait();
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  EXPECT_GE(resumed_step(ended), reached - 41) << ended.out;  // one may be written when the next is due
+  EXPECT_NE(ended.out.find(" from memory0/tokamak-states-"), std::string::npos) << ended.out;
+  EXPECT_EQ(ranks_of_starts(), (std::vector<size_t>{2, 1}));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_ / "memory0"));
+  expect_bits_of_one_process("step_00002000", 2000);
+}
+
+TEST_F(AgentsWithMemory, TheRestPutTheirPartsTogetherAndOneThatComesAgainGetsAll) {
+  std::vector<std::unique_ptr<RunningProgram>> agents;
+  for (int number = 0; number < 4; ++number) agents.push_back(start_kept(number, 1600, 4));
+  wait_for_step(60);
+  lose(*agents[1], 1, rank_below(1));
+  ASSERT_TRUE(comes_to_starts(2));  // on two of the three that are left
+  agents[1] = start_kept(1, 1600, 4);
+  wait_for_step(last_step() + 60);
+  ::kill(rank_below(0), SIGKILL);
+  for (size_t number : {1, 2, 3}) EXPECT_EQ(agents[number]->wait().status, 0);
+  ProgramResult ended = agents[0]->wait();
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  EXPECT_GE(resumed_step(ended), 20) << ended.out;
+  EXPECT_EQ(ranks_of_starts(), (std::vector<size_t>{4, 2, 4}));
+  expect_bits_of_one_process("step_00001600", 1600);
+}
+
+TEST_F(AgentsWithMemory, WhereTwoNeighboursAreLostTheRunGoesOnFromTheCheckpoint) {
+  std::vector<std::unique_ptr<RunningProgram>> agents;
+  for (int number = 0; number < 4; ++number)
+    agents.push_back(start_kept(number, 800, 4, {"--train.checkpoint_every=70"}));
+  wait_for_step(95);
+  pid_t of_second = rank_below(1), of_third = rank_below(2);
+  agents[2]->send(SIGSTOP);
+  ::kill(of_third, SIGKILL);
+  lose(*agents[1], 1, of_second);
+  lose(*agents[2], 2, of_third);
+  ProgramResult ended = agents[0]->wait();
+  EXPECT_EQ(agents[3]->wait().status, 0);
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  EXPECT_NE(ended.out.find("cannot be had from memory: what rank 1 had is on none of the machines that are left"),
+            std::string::npos)
+      << ended.out;
+  EXPECT_NE(ended.out.find(" from run/checkpoints/step_"), std::string::npos) << ended.out;
+  EXPECT_EQ(resumed_step(ended) % 70, 0) << ended.out;
+  EXPECT_EQ(ranks_of_starts(), (std::vector<size_t>{4, 2}));
+  expect_bits_of_one_process("step_00000800", 800);
+}
+
+TEST_F(AgentsWithMemory, MachinesThatAreAskedForDifferentStatesAreNamed) {
+  auto first = start_kept(0, 100, 2), second = start_kept(1, 100, 2, {"--memory_every=30"});
+  ProgramResult ended = first->wait();
+  second->wait();
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_NE(ended.err.find("--memory_every"), std::string::npos) << ended.err;
 }
 
 TEST_F(Agents, AddressesAndNumbersAreChecked) {

@@ -226,7 +226,7 @@ class ProcessCommunicator : public HostCommunicator {
 std::unique_ptr<Communicator> make_process_world(StoreClient& store, const ProcessOptions& options) {
   Membership membership{.axis = "world", .ranks = {}, .rank = store.rank(), .progress = options.progress};
   for (int rank = 0; rank < store.world(); ++rank) membership.ranks.push_back(rank);
-  return std::make_unique<ProcessCommunicator>(store, options, "ranks", std::move(membership));
+  return std::make_unique<ProcessCommunicator>(store, options, options.key, std::move(membership));
 }
 
 }  // namespace tokamak

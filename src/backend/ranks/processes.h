@@ -14,9 +14,10 @@ struct ProcessOptions {
   double timeout_seconds = 600;                      // that a rank waits for another one in a call
   bool one_host = true;                              // whether ranks of one machine use Unix sockets
   std::shared_ptr<RankProgress> progress = nullptr;  // of this rank; null: nobody looks
+  std::string key = "ranks";                         // of these connections alone
 };
 
-/// The communicator 'world' of all ranks that have joined the store, which must outlive it and what is split from it.
+/// A communicator 'world' of all ranks that have joined the store, which must outlive it and what is split from it.
 /// All ranks call it.
 std::unique_ptr<Communicator> make_process_world(StoreClient& store, const ProcessOptions& options);
 
