@@ -10,7 +10,6 @@ has to say PROVEN, and another folder begins. No process may live on for longer 
 /dev/shm. Ends after --moments kills, or when --seconds are over. The last lines are a table; the exit status is 1 where
 something did not hold. Moments follow from --seed.
 """
-import argparse
 import collections
 import os
 import pathlib
@@ -21,8 +20,8 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-import faults  # noqa: E402  (its neighbour)
-import soak  # noqa: E402
+import faults  # noqa: E402  (its neighbours)
+import rough_runs  # noqa: E402
 
 LIMIT = 10.0
 FILES = ("model.safetensors", "optimizer.safetensors")
@@ -46,10 +45,8 @@ class Moments:
         print(f"{time.monotonic() - self.begin:6.1f} s: {text}", file=self.log, flush=True)
 
     def command(self, run, mesh):
-        return [os.path.realpath(self.asked.tokamak), "train", f"--device={self.asked.device}", *self.asked.model.split(),
-                f"--data.path={self.out / 'data'}", f"--train.steps={self.asked.steps}", "--train.eval_every=7",
-                "--train.eval_batches=1", "--train.sample_every=0", f"--train.checkpoint_every={self.asked.save_every}",
-                "--mesh.slots=2", f"--train.out={run}", *mesh.split()]
+        return rough_runs.command(self.asked, self.out, f"--train.steps={self.asked.steps}", "--train.eval_every=7",
+                                  "--train.eval_batches=1", "--mesh.slots=2", f"--train.out={run}", *mesh.split())
 
     def start(self, run, mesh):
         return subprocess.Popen(self.command(run, mesh), stdout=self.log, stderr=subprocess.STDOUT, start_new_session=True)
@@ -72,7 +69,7 @@ class Moments:
             return "first start"
         if list((run / "checkpoints").glob("step_*.tmp")):
             return "save"
-        return "start again" if soak.last_step(run) == self.step_before else "steps"
+        return "start again" if rough_runs.last_step(run) == self.step_before else "steps"
 
     def kill(self, run, child, all_of_them):
         phase = self.phase(run)
@@ -100,7 +97,7 @@ class Moments:
     def one_start(self, run, seconds):
         """Whether the run came to its end before it was killed."""
         mesh = self.random.choice(self.meshes)
-        self.step_before = soak.last_step(run)
+        self.step_before = rough_runs.last_step(run)
         self.say(f"{run.name} on {mesh}")
         child = self.start(run, mesh)
         try:
@@ -156,22 +153,14 @@ class Moments:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tokamak")
-    parser.add_argument("out", type=pathlib.Path)
-    parser.add_argument("--seconds", type=float, default=240)
+    parser = rough_runs.options(__doc__, seconds=240, save_every=5,
+                                model="--model.preset=gpt2-124m --model.layers=4 --train.batch=16")
     parser.add_argument("--moments", type=int, default=30)
     parser.add_argument("--steps", type=int, default=40)
-    parser.add_argument("--save-every", type=int, default=5)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--device", default="cuda")
-    parser.add_argument("--model", default="--model.preset=gpt2-124m --model.layers=4 --train.batch=16")
     parser.add_argument("--meshes", default="--mesh.data=2;--mesh.data=1;--mesh.data=2 --mesh.zero=2")
     arguments = parser.parse_args()
-    folder = arguments.out.resolve()
-    folder.mkdir(parents=True, exist_ok=True)
-    subprocess.run(f"rm -rf {folder}/data {folder}/even {folder}/rough*", shell=True, check=True)
-    soak.prepare(arguments.tokamak, folder)
+    rough_runs.clear(arguments)
     moments = Moments(arguments)
     moments.go()
     return moments.table()

@@ -9,8 +9,6 @@ address in turn, on rank 1 (without a GPU the first two). Steps count that are d
 computed twice once. Digests of the steps that both runs have must be equal. The last line is the table's row; the exit status is
 1 where bits differ or the run did not go on.
 """
-import argparse
-import json
 import os
 import pathlib
 import signal
@@ -19,27 +17,13 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-import faults  # noqa: E402  (its neighbour)
-
-
-def lines(path):
-    try:
-        return [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
-    except OSError:
-        return []
+import faults  # noqa: E402  (its neighbours)
+import rough_runs  # noqa: E402
+from rough_runs import last_step, lines  # noqa: E402
 
 
 def digests(run):
     return {line["step"]: line["digest"] for line in lines(run / "metrics.jsonl") if "digest" in line}
-
-
-def last_step(run):
-    return max((line["step"] for line in lines(run / "metrics.jsonl") if "loss" in line), default=0)
-
-
-def prepare(tokamak, folder):
-    subprocess.run([tokamak, "prepare", "docs", f"--out={folder / 'data'}", "--vocab-size=2048"], check=True,
-                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def end(child, run):
@@ -102,26 +86,15 @@ def disturbed(command, run, log, arguments, folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tokamak")
-    parser.add_argument("out", type=pathlib.Path)
-    parser.add_argument("--seconds", type=float, default=480)
+    parser = rough_runs.options(__doc__, seconds=480, save_every=20, model="--model.preset=gpt2-124m --train.batch=64")
     parser.add_argument("--every", type=float, default=30)
     parser.add_argument("--undisturbed", type=float, default=60)
-    parser.add_argument("--save-every", type=int, default=20)
     parser.add_argument("--memory-every", type=int, default=0)
-    parser.add_argument("--device", default="cuda")
-    parser.add_argument("--model", default="--model.preset=gpt2-124m --train.batch=64")
     parser.add_argument("--mesh", default="--mesh.data=2 --mesh.slots=2")
     arguments = parser.parse_args()
-    folder = arguments.out.resolve()
-    folder.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["rm", "-rf", *(str(folder / name) for name in ("data", "even", "rough", "gpu_fault"))], check=True)
-    prepare(arguments.tokamak, folder)
-    command = [os.path.realpath(arguments.tokamak), "train", f"--device={arguments.device}", *arguments.model.split(),
-               *arguments.mesh.split(), f"--data.path={folder / 'data'}", "--train.steps=100000", "--train.eval_every=0",
-               "--train.sample_every=0", f"--train.checkpoint_every={arguments.save_every}", "--train.log_every=1",
-               "--train.digest_every=1"]
+    folder = rough_runs.clear(arguments)
+    command = rough_runs.command(arguments, folder, *arguments.mesh.split(), "--train.steps=100000", "--train.eval_every=0",
+                                 "--train.log_every=1", "--train.digest_every=1")
     with open(folder / "even.log", "w") as log:
         rate = undisturbed(command, folder / "even", log, arguments.undisturbed)
     with open(folder / "rough.log", "w") as log:
