@@ -11,9 +11,21 @@ cmake --install "$build" --prefix "$prefix" > "$build/package_test.log"
 
 "$prefix/bin/tokamak" --version
 for file in man/man1/tokamak-train.1 man/man5/tokamak-config.5 bash-completion/completions/tokamak \
-  zsh/site-functions/_tokamak fish/vendor_completions.d/tokamak.fish; do
+  zsh/site-functions/_tokamak zsh/vendor-completions/_tokamak fish/vendor_completions.d/tokamak.fish; do
   [ -s "$prefix/share/$file" ] || { echo "share/$file was not installed"; exit 1; }
 done
+
+# What the libraries are linked with is what their Debian package depends on.
+if command -v dpkg-query >/dev/null 2>&1; then
+  depends=$(sed -n 's/^set(CPACK_DEBIAN_LIBRARIES_PACKAGE_DEPENDS "\(.*\)")/\1/p' "$build/CPackConfig.cmake")
+  for library in $(grep -oh '/usr/lib/[^;>" ]*' "$prefix"/lib/cmake/Tokamak/TokamakTargets*.cmake | sort -u); do
+    package=$(dpkg-query -S "$library" 2>/dev/null | sed -n '1s/:.*//p')
+    case ", $depends, " in
+      *", $package, "*) ;;
+      *) echo "libtokamak-dev links $library and does not depend on '$package': cmake/TokamakPackage.cmake"; exit 1 ;;
+    esac
+  done
+fi
 
 export CMAKE_CXX_COMPILER_LAUNCHER="$(command -v ccache || true)"
 cmake -G Ninja -S examples/own_model -B "$out/own_model" -DCMAKE_PREFIX_PATH="$prefix" > "$out/own_model.log"
