@@ -53,8 +53,10 @@ class Adviser {
                       std::max<int64_t>(model_.width / full, 1), full));
     std::string ranks;
     for (int64_t tensor : {2, 4, 8})
-      if (model_.heads % tensor != 0) ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", tensor);
-    if (!ranks.empty()) add(0, fmt::format("{} heads cannot be divided over {} tensor ranks", model_.heads, ranks));
+      if (model_.num_kv_heads() % tensor != 0) ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", tensor);
+    if (!ranks.empty())
+      add(0, fmt::format("{} heads do not divide over {} tensor ranks: heads of zeros would be added",
+                         model_.num_kv_heads(), ranks));
   }
 
   void look_at_vocabulary() {

@@ -1,5 +1,6 @@
 #include "advise/layout.h"
 
+#include "autodiff/optimizer_rule.h"
 #include "config/chunk_layers.h"
 #include "config/number.h"
 #include "config/validate.h"
@@ -20,7 +21,8 @@ class Enumerator {
   Enumerator(const RunConfig& run, int64_t gpus, int64_t gpus_per_node, int64_t sequences,
              const std::vector<ScheduleChoice>& schedules)
       : model_(run.model), usual_(run.mesh), gpus_(gpus), node_(gpus_per_node), sequences_(sequences),
-        schedules_(schedules), divisors_(divisors_of(sequences)), largest_bytes_(largest_matrix_bytes(run.model)) {}
+        schedules_(schedules), divisors_(divisors_of(sequences)), largest_bytes_(largest_matrix_bytes(run.model)),
+        pads_(Optimizer(run.optimizer).keeps_shapes()) {}
 
   std::vector<ParallelLayout> run() {
     for (int64_t tensor = 1; tensor <= std::min({node_, gpus_, model_.heads}); ++tensor)
@@ -52,7 +54,7 @@ class Enumerator {
   }
 
   bool divides_blocks(int64_t tensor) const {
-    return std::ranges::all_of(sizes_over_tensor(model_), [&](const ModelSize& s) { return s.size % tensor == 0; });
+    return pads_ ? divides_padded_model(model_, tensor) : divides_model(model_, tensor);
   }
 
   void add_mesh(int64_t pipe, int64_t context, int64_t tensor) {
@@ -109,6 +111,7 @@ class Enumerator {
   const std::vector<ScheduleChoice>& schedules_;
   std::vector<int64_t> divisors_;  // of the sequences
   double largest_bytes_;
+  bool pads_;  // heads that tensor ranks do not divide
   std::vector<ParallelLayout> layouts_;
 };
 

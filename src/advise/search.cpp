@@ -295,7 +295,7 @@ Estimate smallest_layout(const TrainingRequest& request) {
     user_error(
         "[plan] expected a layout of {0} GPUs that the model allows, got none: ranks of all axes are {0}, those of "
         "data divide the {1} sequences of a step and train.batch, those of tensor the {2} heads (of keys, where "
-        "those are fewer); change --gpus, --train.batch, --train.total_batch or --mesh.*",
+        "those are fewer) or at most a third more; change --gpus, --train.batch, --train.total_batch or --mesh.*",
         request.gpus, request.sequences, request.run.model.num_kv_heads());
   std::multimap<double, ParallelLayout> order;
   for (auto& [key, layout] : smallest) order.emplace(rough.kept_bytes(layout), layout);

@@ -65,12 +65,24 @@ std::function<bool(const Argument&)> Optimizer::updates_whole() const {
   return [rule = rule_](const Argument& parameter) { return rule_in_group(*rule, parameter).whole; };
 }
 
+// Of a matrix's states the shapes.
+std::vector<Shape> Optimizer::kept_of(const Shape& matrix) const {
+  const ValueType type{DType::kF32, matrix};
+  const Argument argument{Argument::Kind::kParameter, "", kNoValue, {Role::kMatrix, "", matrix}};
+  std::vector<Shape> shapes;
+  for (const OptimizerState& state : rule_of(argument).states)
+    shapes.push_back(state.type ? state.type(type, argument.spec).shape : matrix);
+  return shapes;
+}
+
 bool Optimizer::keeps_rows() const {
-  const ValueType type{DType::kF32, {256, 256}};
-  const Argument matrix{Argument::Kind::kParameter, "", kNoValue, {Role::kMatrix, "", type.shape}};
-  return std::ranges::all_of(rule_of(matrix).states, [&](const OptimizerState& state) {
-    return !state.type || state.type(type, matrix.spec).shape.size() >= type.shape.size();
-  });
+  const Shape matrix{256, 256};
+  return std::ranges::all_of(kept_of(matrix), [&](const Shape& kept) { return kept.size() >= matrix.size(); });
+}
+
+bool Optimizer::keeps_shapes() const {
+  const Shape matrix{256, 256};
+  return std::ranges::all_of(kept_of(matrix), [&](const Shape& kept) { return kept == matrix; });
 }
 
 ValueId unless_skipped(GraphBuilder& g, const ParameterUpdate& update, ValueId before, ValueId after) {

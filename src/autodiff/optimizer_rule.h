@@ -91,8 +91,12 @@ class Optimizer {
   std::function<bool(const Argument& parameter)> updates_whole() const;
   /// Whether all that is kept of a matrix has its rows, for PassContext::rows_in_parts.
   bool keeps_rows() const;
+  /// Whether all that is kept of a matrix has its shape: then its columns may be padded (passes/pad_heads.h).
+  bool keeps_shapes() const;
 
  private:
+  std::vector<Shape> kept_of(const Shape& matrix) const;
+
   const OptimizerRule* rule_;
   const OptimizerConfig* config_;
   std::vector<RateGroup> groups_;

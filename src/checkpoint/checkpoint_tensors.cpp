@@ -108,13 +108,15 @@ class ShareWriter {
 
   void write(std::span<const std::byte> whole, const ReadPiece& read) {
     int64_t size = dtype_bytes(from_);
-    for (const PartRun& run : store_.share(name_))
+    for (const PartRun& run : store_.share(name_)) {
+      pad(run.part * dtype_bytes(stored_.dtype));
       for (int64_t at = 0; at < run.count; at += kPiece) {
         int64_t count = std::min(kPiece, run.count - at);
         append(whole.subspan(size_t((run.whole + at) * size), size_t(count * size)), count, read);
       }
+    }
+    pad(num_bytes(stored_));
     flush();
-    pad();
   }
 
  private:
@@ -134,13 +136,14 @@ class ShareWriter {
     written_ += int64_t(buffer_.size());
     buffer_.clear();
   }
-  // Rows of zeros.
-  void pad() {
-    while (written_ < num_bytes(stored_)) {
-      buffer_.assign(size_t(std::min(kPiece, num_bytes(stored_) - written_)), std::byte(0));
-      flush();
+  // Zeros, until there are so many bytes.
+  void pad(int64_t end) {
+    for (int64_t left = end - reached(); left > 0; left = end - reached()) {
+      if (int64_t(buffer_.size()) >= kPiece) flush();
+      buffer_.resize(buffer_.size() + size_t(std::min(left, kPiece - int64_t(buffer_.size()))));
     }
   }
+  int64_t reached() const { return written_ + int64_t(buffer_.size()); }
 
   TensorStore& store_;
   const std::string& name_;

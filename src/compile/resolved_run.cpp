@@ -129,8 +129,20 @@ std::vector<std::string> describe_groups(const RunConfig& config) {
   return describe_rate_groups(config.optimizer, parameter_names(config.model));
 }
 
+// What is kept of the columns of a matrix does not lie as they do where zeros stand among them.
+void check_padding(const RunConfig& asked) {
+  const ModelConfig& model = asked.model;
+  if (divides_model(model, asked.mesh.tensor) || Optimizer(asked.optimizer).keeps_shapes()) return;
+  user_error(
+      "[mesh.tensor] expected ranks that divide the {} heads (of keys) and the {} hidden units with optimizer.name={}, "
+      "got {}; take fewer ranks, or adamw",
+      model.num_kv_heads(), model.has_free_sizes() ? model.mlp_width() : 4 * model.width, asked.optimizer.name,
+      asked.mesh.tensor);
+}
+
 ResolvedRun resolve(const RunConfig& asked, const Target& target, int64_t steps_done) {
   check_groups(asked);
+  check_padding(asked);
   ResolvedRun run;
   run.asked = asked;
   run.mesh = step_mesh(asked.mesh);

@@ -78,11 +78,13 @@ CompiledGraph compile_forward(Graph graph, const PassContext& context) {
 // The graph with the parameters that it does not read as they are in `other`.
 Graph with_unread_types(const Graph& graph, const Graph& other) {
   Users users(graph);
-  std::map<ValueId, ValueType> types;
+  std::map<ValueId, ArgumentForm> forms;
   for (const Argument& argument : graph.arguments())
-    if (is_parameter(argument.spec.role) && users[size_t(argument.value)].empty())
-      types[argument.value] = other.type(other.find_argument(argument.name));
-  Rewriter rewriter(graph, types);
+    if (is_parameter(argument.spec.role) && users[size_t(argument.value)].empty()) {
+      const Argument& there = *other.argument_of(other.find_argument(argument.name));
+      forms[argument.value] = {other.type(there.value), there.spec};
+    }
+  Rewriter rewriter(graph, forms);
   for (const Node& node : graph.nodes()) rewriter.copy(node);
   return rewriter.finish();
 }

@@ -1,6 +1,7 @@
 #include "config/validate.h"
 #include "config/chunk_layers.h"
 
+#include "base/divide.h"
 #include "base/error.h"
 #include "config/config.h"
 #include "config/train_ramp.h"
@@ -106,6 +107,16 @@ std::string list_slots(int64_t divisor, int64_t n) {
   return list + "1 (sums in any order)";
 }
 
+void check_tensor(const ModelConfig& model, int64_t ranks) {
+  if (divides_padded_model(model, ranks)) return;
+  std::string fitting;
+  for (int64_t fits = 1; fits <= 2 * model.heads && fitting.size() < 60; ++fits)
+    if (divides_padded_model(model, fits)) fitting += fmt::format("{}{}", fitting.empty() ? "" : ", ", fits);
+  bool is_shared = model.num_kv_heads() != model.heads;
+  user_error("[mesh.tensor] expected ranks that divide model.{} = {}, or at most a third more, got {}; {} would fit",
+             is_shared ? "kv_heads" : "heads", model.num_kv_heads(), ranks, fitting);
+}
+
 void check_mesh(const RunConfig& config) {
   const MeshConfig& mesh = config.mesh;
   check_pipe(config);
@@ -115,7 +126,7 @@ void check_mesh(const RunConfig& config) {
   else
     validate_slots(config, std::max<int64_t>(mesh.data, 1));
   check_context(mesh.context, config.model.context);
-  for (auto [option, size] : sizes_over_tensor(config.model)) check_divides("tensor", mesh.tensor, option, size);
+  check_tensor(config.model, mesh.tensor);
 }
 
 // What is asked of all steps, of the smaller ones of train.ramp.
@@ -196,11 +207,14 @@ void check_values(const RunConfig& config) {
 
 }  // namespace
 
-std::vector<ModelSize> sizes_over_tensor(const ModelConfig& model) {
-  std::vector<ModelSize> sizes = {{"model.heads", model.heads}};
-  if (model.has_free_sizes())
-    sizes.insert(sizes.end(), {{"model.kv_heads", model.num_kv_heads()}, {"model.hidden", model.mlp_width()}});
-  return sizes;
+bool divides_model(const ModelConfig& model, int64_t ranks) {
+  int64_t hidden = model.has_free_sizes() ? model.mlp_width() : 4 * model.width;
+  return model.num_kv_heads() % ranks == 0 && hidden % ranks == 0;
+}
+
+bool divides_padded_model(const ModelConfig& model, int64_t ranks) {
+  int64_t heads = model.num_kv_heads();
+  return 3 * round_up(heads, ranks) <= 4 * heads;
 }
 
 bool slots_fit_ramp(const RunConfig& config, int64_t slots, int64_t data_ranks) {

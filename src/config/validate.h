@@ -9,14 +9,10 @@ namespace tokamak {
 struct ModelConfig;
 struct RunConfig;
 
-/// A size of the model, with the option that says it.
-struct ModelSize {
-  const char* option;
-  int64_t size;
-};
-
-/// What the ranks of axis tensor have to divide.
-std::vector<ModelSize> sizes_over_tensor(const ModelConfig& model);
+/// Whether so many tensor ranks divide the heads (of keys, where those are fewer) and the hidden units of a model as it
+/// is; and whether they divide its heads, or these and at most a third more, which are zeros (passes/pad_heads.h).
+bool divides_model(const ModelConfig& model, int64_t ranks);
+bool divides_padded_model(const ModelConfig& model, int64_t ranks);
 
 /// Throws a UserError when a value is outside its range or values do not fit together (heads and width, micro-batch and
 /// total batch).

@@ -119,23 +119,12 @@ void TensorStore::read(const std::string& name, void* to, int64_t bytes, int64_t
   backend_.copy_out(to, static_cast<const char*>(tensor.data()) + offset, bytes);
 }
 
-// Of a table all added rows are behind its own; of another parameter, and what belongs to it, behind each part that
-// tensor ranks have (passes/pad_shards.h).
-int64_t TensorStore::parts_with_rows_added(const Tensor& tensor) const {
-  auto of = tensors_.find(tensor.spec.of);
-  Role role = of == tensors_.end() ? tensor.spec.role : of->second.spec.role;
-  if (role == Role::kEmbedding || role == Role::kClassifier) return 1;
-  for (const Cut& cut : tensor.spec.cuts)
-    if (cut.axis == kTensorAxis && cut.dim == 0 && !cut.term) return cut.size * cut.blocks;
-  return 1;
-}
-
 std::vector<PartRun> TensorStore::share_of(const Tensor& tensor, const std::vector<int64_t>& coordinates) const {
   int64_t elements = num_elements(tensor.spec.global);
   if (tensor.spec.cuts.empty()) return {{0, 0, elements}};
   Shape whole = whole_shape(tensor.type.shape, tensor.spec.cuts);
   std::vector<PartRun> runs = part_runs(whole, tensor.spec.cuts, ranks_->mesh(), coordinates);
-  return without_rows_added(runs, num_elements(whole), elements, parts_with_rows_added(tensor));
+  return without_padding(runs, num_elements(whole), elements, parts_padded(whole, tensor.spec.padding));
 }
 
 std::vector<PartRun> TensorStore::share(const std::string& name) const {
@@ -157,8 +146,7 @@ bool TensorStore::counts_here(const std::string& name) const {
 TensorStore::Owned TensorStore::owned(const std::string& name, int64_t turn) const {
   const Tensor& tensor = find(name);
   std::vector<PartRun> runs = share(name);
-  int64_t elements = 0, copy = 0, copies = 1;
-  for (const PartRun& run : runs) elements += run.count;
+  int64_t elements = runs.empty() ? 0 : runs.back().part + runs.back().count, copy = 0, copies = 1;
   if (!ranks_ || elements == 0) return {0, elements};
   for (const MeshAxis& axis : ranks_->mesh().axes) {
     bool cuts = std::ranges::any_of(tensor.spec.cuts, [&](const Cut& cut) { return cut.axis == axis.name; });

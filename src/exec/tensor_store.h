@@ -48,14 +48,14 @@ class TensorStore {
   const MeshRanks* ranks() const { return ranks_; }
   /// Whether this is the rank that reads and writes files for all.
   bool leads() const { return tokamak::leads(ranks_); }
-  /// Where the elements of what is stored lie in the tensor of its global shape, padding left out: it comes last.
-  /// Nothing of a tensor that is not here.
+  /// Where the elements of what is stored lie in the tensor of its global shape, padding left out. Nothing of a tensor
+  /// that is not here.
   std::vector<PartRun> share(const std::string& name) const;
   /// Whether this rank has a share that is its own, or of several ranks with the same one it is the first.
   bool counts_here(const std::string& name) const;
-  /// Which elements of its share this rank writes into a file that all ranks write: of those with the same share each
-  /// has a piece, so that all pieces are the whole tensor, once. The first of them takes what is too small to divide;
-  /// who that is differs with `turn`, the same on all ranks.
+  /// Which elements of its share, padding within it among them, this rank writes into a file that all ranks write: of
+  /// those with the same share each has a piece, so that all pieces are the whole tensor, once. The first of them takes
+  /// what is too small to divide; who that is differs with `turn`, the same on all ranks.
   struct Owned {
     int64_t begin = 0;
     int64_t count = 0;
@@ -80,7 +80,6 @@ class TensorStore {
   bool has(const StoredTensor& asked) const;
   void require_alike(const StoredTensor& asked) const;
   std::vector<PartRun> share_of(const Tensor& tensor, const std::vector<int64_t>& coordinates) const;
-  int64_t parts_with_rows_added(const Tensor& tensor) const;
   std::vector<std::vector<PartRun>> shares(const Tensor& tensor) const;
   void gather(const Tensor& tensor, std::byte* to) const;
 

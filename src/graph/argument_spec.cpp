@@ -97,9 +97,42 @@ Shape whole_shape(Shape part, const std::vector<Cut>& cuts) {
   return part;
 }
 
-bool can_store(const Shape& stored, const Shape& global) {
-  if (stored.size() != global.size()) return false;
-  return stored.empty() || (stored[0] >= global[0] && std::equal(stored.begin() + 1, stored.end(), global.begin() + 1));
+std::string print_padding(const Padding& padding) {
+  return fmt::format("{}x{}{}", padding.dim, padding.parts, padding.computed ? "" : "-");
+}
+
+std::optional<Padding> parse_padding(std::string_view text) {
+  Padding padding{.computed = !text.ends_with('-')};
+  int read = std::sscanf(std::string(text).c_str(), "%" SCNd64 "x%" SCNd64, &padding.dim, &padding.parts);
+  if (read != 2 || padding.dim < 0 || padding.parts < 1 || print_padding(padding) != text) return {};
+  return padding;
+}
+
+std::optional<int64_t> dim_of_units(const ArgumentSpec& spec) {
+  auto last = int64_t(spec.global.size()) - 1;
+  switch (spec.role) {
+    case Role::kColumn:
+    case Role::kRow: return apart_dim(spec);
+    case Role::kColumnBias:
+    case Role::kValueTable:
+    case Role::kCache: return last;
+    default: return std::nullopt;
+  }
+}
+
+bool can_store(const Shape& stored, const Shape& global, const Padding& padding) {
+  if (stored == global) return true;
+  if (stored.size() != global.size() || padding.dim >= int64_t(stored.size())) return false;
+  auto dim = size_t(padding.dim);
+  for (size_t d = 0; d < stored.size(); ++d)
+    if (d != dim && stored[d] != global[d]) return false;
+  return stored[dim] >= global[dim] && stored[dim] % padding.parts == 0 && global[dim] % padding.parts == 0;
+}
+
+int64_t parts_padded(const Shape& stored, const Padding& padding) {
+  int64_t parts = padding.parts;
+  for (size_t d = 0; d < std::min(size_t(padding.dim), stored.size()); ++d) parts *= stored[d];
+  return parts;
 }
 
 }  // namespace tokamak

@@ -71,21 +71,42 @@ bool can_cut(const Shape& whole, const std::vector<Cut>& cuts);
 Shape part_shape(Shape whole, const std::vector<Cut>& cuts);
 Shape whole_shape(Shape part, const std::vector<Cut>& cuts);
 
+/// Zeros that a tensor is stored with along one dim: behind all of its own, or behind those of each of `parts` equal
+/// parts.
+struct Padding {
+  int64_t dim = 0;
+  int64_t parts = 1;
+  bool computed = true;  // a step computes with them, as with tokens that are none; else it reads the rest (first_rows)
+  bool operator==(const Padding&) const = default;
+};
+
+/// "1x3": dim 1, behind each of 3 parts; "0x4-": which a step does not read.
+std::string print_padding(const Padding& padding);
+/// The inverse; nothing when the text is none of those.
+std::optional<Padding> parse_padding(std::string_view text);
+
 struct ArgumentSpec {
   Role role = Role::kData;
   std::string of;           // the parameter that a moment or a gradient sum belongs to
-  Shape global;             // as the model and checkpoint files know it; stored it may have more rows
+  Shape global;             // as the model and checkpoint files know it; stored it may be padded
   int64_t blocks = 1;       // matrices that stand side by side in the last dim (q, k and v): cut there, each is cut
   std::vector<Cut> cuts;    // what is stored is the share of one rank of a mesh; at most one for each axis
   bool transposed = false;  // of kColumn, kRow and kMatrix: it is (out, in)
+  int64_t unit = 1;         // of what is apart (kColumn, kRow, ...): so many columns stay together, as those of a head
+  Padding padding = {};     // says something where it is stored larger than `global`
   bool operator==(const ArgumentSpec&) const = default;
 };
 
 /// Of a kColumn or kRow matrix the dim of what is apart, its outputs or its inputs; tensor ranks cut it.
 inline int64_t apart_dim(const ArgumentSpec& spec) { return (spec.role == Role::kColumn) != spec.transposed ? 1 : 0; }
 
-/// Whether a tensor of shape `global` may be stored as `stored`: the same, or with rows (dim 0) of zeros added, behind
-/// all of its own or behind those of each part that tensor ranks have (passes/pad_shards.h).
-bool can_store(const Shape& stored, const Shape& global);
+/// Of a tensor with an apart_dim, a kColumnBias, a kValueTable or a kCache: the dim of what is apart; else nothing.
+std::optional<int64_t> dim_of_units(const ArgumentSpec& spec);
+
+/// Whether a tensor of shape `global` may be stored as `stored`: the same, or larger where the padding is.
+bool can_store(const Shape& stored, const Shape& global, const Padding& padding);
+
+/// In how many equal parts, of what lies side by side in memory, a tensor of this shape has its padding.
+int64_t parts_padded(const Shape& stored, const Padding& padding);
 
 }  // namespace tokamak

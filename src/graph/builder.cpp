@@ -41,7 +41,12 @@ ValueId GraphBuilder::state_of(ValueId parameter, std::string_view prefix, Role 
     spec.blocks = owner->spec.blocks;
     spec.transposed = owner->spec.transposed;
     spec.cuts = owner->spec.cuts;
+    spec.unit = owner->spec.unit;
   }
+  // What has a number for each row is padded as the parameter is.
+  auto padded = size_t(owner->spec.padding.dim);
+  if (padded < own.shape.size() && own.shape[padded] == type(parameter).shape[padded])
+    spec.padding = owner->spec.padding;
   return graph_.add_argument(Argument::Kind::kState, fmt::format("{}.{}", prefix, owner->name), std::move(own),
                              std::move(spec));
 }

@@ -78,11 +78,16 @@ class Parser {
         spec.blocks = std::get<int64_t>(value);
       else if (name == "transposed" && std::holds_alternative<bool>(value))
         spec.transposed = std::get<bool>(value);
+      else if (name == "unit" && std::holds_alternative<int64_t>(value))
+        spec.unit = std::get<int64_t>(value);
+      else if (name == "padding" && text && parse_padding(*text))
+        spec.padding = *parse_padding(*text);
       else if (name == "cuts" && text && parse_cuts(*text))
         spec.cuts = *parse_cuts(*text);
       else
         fail(
-            "role=\"...\" (graph/argument_spec.h), of=\"...\", global=[...], blocks=N, transposed=true or cuts=\"...\"",
+            "role=\"...\" (graph/argument_spec.h), of=\"...\", global=[...], blocks=N, transposed=true, unit=N, "
+            "padding=\"...\" or cuts=\"...\"",
             fmt::format("{}={}", name, to_string(value)));
     }
     return spec;

@@ -63,20 +63,17 @@ std::vector<PartRun> part_runs(const Shape& whole, const std::vector<Cut>& cuts,
   return runs;
 }
 
-std::vector<PartRun> without_rows_added(const std::vector<PartRun>& runs, int64_t stored, int64_t elements,
-                                        int64_t parts) {
+std::vector<PartRun> without_padding(const std::vector<PartRun>& runs, int64_t stored, int64_t elements,
+                                     int64_t parts) {
   if (stored == elements) return runs;
   TOKAMAK_CHECK(stored % parts == 0 && elements % parts == 0, "{} of {} elements in {} parts", elements, stored, parts);
   int64_t with = stored / parts, own = elements / parts;
   std::vector<PartRun> left;
-  bool ends = false;
   for (const PartRun& run : runs)
     for (int64_t done = 0; done < run.count;) {
       int64_t part = (run.whole + done) / with, at = (run.whole + done) % with;
       int64_t count = std::min(run.count - done, with - at), kept = std::clamp<int64_t>(own - at, 0, count);
-      TOKAMAK_CHECK(!ends || kept == 0, "zeros within a share");
       if (kept > 0) left.push_back({part * own + at, run.part + done, kept});
-      ends = kept < count;
       done += count;
     }
   return left;

@@ -23,9 +23,8 @@ std::vector<PartRun> part_runs(const Shape& whole, const std::vector<Cut>& cuts,
                                const std::vector<int64_t>& coordinates);
 
 /// Those runs of a tensor of `stored` elements, of which each of `parts` equal parts has zeros behind its own, as runs
-/// of the tensor of `elements` without these. What is left out must be the end of the share.
-std::vector<PartRun> without_rows_added(const std::vector<PartRun>& runs, int64_t stored, int64_t elements,
-                                        int64_t parts);
+/// of the tensor of `elements` without these; the share has holes where they are.
+std::vector<PartRun> without_padding(const std::vector<PartRun>& runs, int64_t stored, int64_t elements, int64_t parts);
 
 /// Copies those elements, of `size` bytes each, out of the whole.
 void copy_runs(const std::vector<PartRun>& runs, int64_t size, const std::byte* whole, std::byte* part);

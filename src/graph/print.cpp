@@ -32,6 +32,8 @@ Attrs spec_attrs(const Argument& argument, const ValueType& type) {
   if (spec.global != known.global) attrs.set("global", spec.global);
   if (spec.blocks != known.blocks) attrs.set("blocks", spec.blocks);
   if (spec.transposed) attrs.set("transposed", true);
+  if (spec.unit != 1) attrs.set("unit", spec.unit);
+  if (spec.padding != Padding{}) attrs.set("padding", print_padding(spec.padding));
   if (spec.cuts != known.cuts) attrs.set("cuts", print_cuts(spec.cuts));
   return attrs;
 }

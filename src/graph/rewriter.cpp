@@ -5,19 +5,23 @@
 
 namespace tokamak {
 
-Rewriter::Rewriter(const Graph& from, const std::map<ValueId, ValueType>& argument_types)
+ArgumentForm with_type(const Argument& argument, ValueType type) { return {std::move(type), argument.spec}; }
+
+Rewriter::Rewriter(const Graph& from, const std::map<ValueId, ArgumentForm>& changed)
     : from_(from), to_(from.name()), builder_(to_), map_(size_t(from.num_values()), kNoValue) {
   to_.reserve_as(from);
-  if (argument_types.empty()) {
+  if (changed.empty()) {
     to_.take_arguments(from);
     for (size_t i = 0; i < from.arguments().size(); ++i)
       map_[size_t(from.arguments()[i].value)] = to_.arguments()[i].value;
     return;
   }
   for (const Argument& argument : from.arguments()) {
-    auto changed = argument_types.find(argument.value);
-    const ValueType& type = changed == argument_types.end() ? from.type(argument.value) : changed->second;
-    map_[size_t(argument.value)] = to_.add_argument(argument.kind, argument.name, type, argument.spec);
+    auto form = changed.find(argument.value);
+    bool is_kept = form == changed.end();
+    map_[size_t(argument.value)] =
+        to_.add_argument(argument.kind, argument.name, is_kept ? from.type(argument.value) : form->second.type,
+                         is_kept ? argument.spec : form->second.spec);
   }
 }
 

@@ -8,12 +8,20 @@
 
 namespace tokamak {
 
+/// What an argument may have otherwise in a new graph.
+struct ArgumentForm {
+  ValueType type;
+  ArgumentSpec spec;
+};
+/// As it is, but of this type.
+ArgumentForm with_type(const Argument& argument, ValueType type);
+
 /// Usage: construct (arguments are taken over), for each node of the old graph either copy() it or append something
 /// else with in_place_of() and replace() its outputs, then finish().
 class Rewriter {
  public:
-  /// `argument_types`: new types of some of the arguments, whose specs stay.
-  explicit Rewriter(const Graph& from, const std::map<ValueId, ValueType>& argument_types = {});
+  /// `changed`: some of the arguments as the new graph has them.
+  explicit Rewriter(const Graph& from, const std::map<ValueId, ArgumentForm>& changed = {});
 
   /// Appends nodes that stand for this one (of the old graph, or made from one): they get its phase and decisions.
   GraphBuilder& in_place_of(const Node& node);

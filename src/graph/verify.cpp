@@ -68,7 +68,7 @@ void verify_spec(const Graph& graph, const Argument& argument) {
                 "argument '{}' of shape {} cannot have {} blocks", argument.name, to_string(whole), spec.blocks);
   TOKAMAK_CHECK(!spec.transposed || spec.blocks == 1, "argument '{}' is transposed and has {} blocks", argument.name,
                 spec.blocks);
-  TOKAMAK_CHECK(can_store(whole, spec.global), "argument '{}' is stored as {}, but is {}", argument.name,
+  TOKAMAK_CHECK(can_store(whole, spec.global, spec.padding), "argument '{}' is stored as {}, but is {}", argument.name,
                 to_string(whole), to_string(spec.global));
 }
 

@@ -14,22 +14,23 @@ std::vector<ParameterInfo> llama_parameters(const ModelConfig& model) {
         "[model.qkv_bias] expected false with model.qk_norm, which no model of Transformers has together; leave "
         "one of them out");
   int64_t C = model.width, D = model.width_of_head(), queries = model.heads * D, keys = model.num_kv_heads() * D;
+  int64_t group = queries / keys * D;  // of queries with the same keys
   double residual_std = residual_init_std(model);
   ParameterList list;
   auto norm = [&](const std::string& name, int64_t width) { list.vector(name + ".weight", width, 1); };
-  auto biased = [&](const std::string& name, int64_t out) {
-    list.outputs_apart(name, C, out);
-    if (model.qkv_bias) list.vector(name + ".bias", out, 0, Role::kColumnBias);
+  auto biased = [&](const std::string& name, int64_t out, int64_t unit) {
+    list.outputs_apart(name, C, out, unit);
+    if (model.qkv_bias) list.vector(name + ".bias", out, 0, Role::kColumnBias, 1, unit);
   };
   list.matrix("model.embed_tokens.weight", Role::kEmbedding, model.vocab, C, kInitStd);
   for (int64_t layer = 0; layer < model.layers; ++layer) {
     std::string l = fmt::format("model.layers.{}.", layer);
     norm(l + "input_layernorm", C);
-    biased(l + "self_attn.q_proj", queries);
-    biased(l + "self_attn.k_proj", keys);
-    biased(l + "self_attn.v_proj", keys);
+    biased(l + "self_attn.q_proj", queries, group);
+    biased(l + "self_attn.k_proj", keys, D);
+    biased(l + "self_attn.v_proj", keys, D);
     if (model.qk_norm) norm(l + "self_attn.q_norm", D), norm(l + "self_attn.k_norm", D);
-    list.adds_parts(l + "self_attn.o_proj", queries, C, residual_std);
+    list.adds_parts(l + "self_attn.o_proj", queries, C, residual_std, group);
     norm(l + "post_attention_layernorm", C);
     list.outputs_apart(l + "mlp.gate_proj", C, model.mlp_width());
     list.outputs_apart(l + "mlp.up_proj", C, model.mlp_width());

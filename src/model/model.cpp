@@ -25,7 +25,7 @@ PackedDocuments add_document_inputs(GraphBuilder& g, int64_t B, int64_t T) {
 void add_parameters(GraphBuilder& g, const std::vector<ParameterInfo>& parameters) {
   for (const ParameterInfo& info : parameters)
     g.graph().add_argument(Argument::Kind::kParameter, info.name, {DType::kF32, info.shape},
-                           {info.role, "", info.shape, info.blocks, {}, info.transposed});
+                           {info.role, "", info.shape, info.blocks, {}, info.transposed, info.unit});
 }
 
 std::vector<ParameterInfo> model_parameters(const ModelConfig& model) { return family_of(model).parameters(model); }

@@ -25,6 +25,7 @@ struct ParameterInfo {
   Role role = Role::kVector;
   int64_t blocks = 1;       // matrices side by side in it (graph/argument_spec.h)
   bool transposed = false;  // (out, in)
+  int64_t unit = 1;         // columns of what is apart that stay together (graph/argument_spec.h)
 };
 
 /// What keeps the documents that are packed into a sample apart (data/document_starts.h). Positions go on counting over

@@ -11,20 +11,20 @@ namespace tokamak {
 double residual_init_std(const ModelConfig& model) { return kInitStd / std::sqrt(2.0 * double(model.layers)); }
 
 void ParameterList::matrix(std::string name, Role role, int64_t rows, int64_t cols, double std, int64_t blocks,
-                           bool transposed) {
-  list_.push_back({std::move(name), {rows, cols}, std, 0, role, blocks, transposed});
+                           int64_t unit) {
+  list_.push_back({std::move(name), {rows, cols}, std, 0, role, blocks, false, unit});
 }
 
-void ParameterList::vector(std::string name, int64_t size, double value, Role role, int64_t blocks) {
-  list_.push_back({std::move(name), {size}, 0, value, role, blocks});
+void ParameterList::vector(std::string name, int64_t size, double value, Role role, int64_t blocks, int64_t unit) {
+  list_.push_back({std::move(name), {size}, 0, value, role, blocks, false, unit});
 }
 
-void ParameterList::outputs_apart(const std::string& name, int64_t in, int64_t out) {
-  matrix(name + ".weight", Role::kColumn, out, in, kInitStd, 1, true);
+void ParameterList::outputs_apart(const std::string& name, int64_t in, int64_t out, int64_t unit) {
+  list_.push_back({name + ".weight", {out, in}, kInitStd, 0, Role::kColumn, 1, true, unit});
 }
 
-void ParameterList::adds_parts(const std::string& name, int64_t in, int64_t out, double std) {
-  matrix(name + ".weight", Role::kRow, out, in, std, 1, true);
+void ParameterList::adds_parts(const std::string& name, int64_t in, int64_t out, double std, int64_t unit) {
+  list_.push_back({name + ".weight", {out, in}, std, 0, Role::kRow, 1, true, unit});
 }
 
 void require_even_heads(const ModelConfig& model) {

@@ -13,12 +13,13 @@ double residual_init_std(const ModelConfig& model);
 class ParameterList {
  public:
   void matrix(std::string name, Role role, int64_t rows, int64_t cols, double std, int64_t blocks = 1,
-              bool transposed = false);
-  void vector(std::string name, int64_t size, double value, Role role = Role::kVector, int64_t blocks = 1);
+              int64_t unit = 1);
+  void vector(std::string name, int64_t size, double value, Role role = Role::kVector, int64_t blocks = 1,
+              int64_t unit = 1);
   /// Matrices that are stored (out, in), "<name>.weight": one whose outputs go on apart from each other, and one that
-  /// adds such parts up.
-  void outputs_apart(const std::string& name, int64_t in, int64_t out);
-  void adds_parts(const std::string& name, int64_t in, int64_t out, double std);
+  /// adds such parts up; `unit` of these stay together.
+  void outputs_apart(const std::string& name, int64_t in, int64_t out, int64_t unit = 1);
+  void adds_parts(const std::string& name, int64_t in, int64_t out, double std, int64_t unit = 1);
   std::vector<ParameterInfo> take() { return std::move(list_); }
 
  private:

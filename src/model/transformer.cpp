@@ -39,7 +39,8 @@ ValueId TransformerBuilder::attend(ValueId qkv, ValueId documents, int64_t windo
 ValueId TransformerBuilder::attend_cached(int64_t layer, ValueId qkv, const DecodeInputs& in, int64_t window) {
   int64_t B = g_.shape(in.tokens)[0];
   ValueType type{in.cache, {B, model_.context, 2 * model_.heads * head_width_}};
-  ArgumentSpec spec{.role = Role::kCache, .global = type.shape, .blocks = 2};  // keys and values
+  int64_t group = model_.heads / model_.num_kv_heads() * head_width_;
+  ArgumentSpec spec{.role = Role::kCache, .global = type.shape, .blocks = 2, .unit = group};  // keys and values
   ValueId cache = g_.graph().add_argument(Argument::Kind::kState, fmt::format("cache.{}", layer), type, spec);
   auto [out, updated] = attention_decode(g_, qkv, cache, in.start, model_.heads, scale(), window);
   g_.graph().add_update(cache, updated);

@@ -45,11 +45,11 @@ class LowReaders {
 
 bool low_parameters(Graph& graph, const PassContext&) {
   LowReaders readers(graph);
-  std::map<ValueId, ValueType> types;
+  std::map<ValueId, ArgumentForm> types;
   for (const Argument& argument : graph.arguments())
     if (argument.kind == Argument::Kind::kParameter)
       if (std::optional<DType> type = readers.type(argument.value))
-        types[argument.value] = {*type, graph.shape(argument.value)};
+        types[argument.value] = with_type(argument, {*type, graph.shape(argument.value)});
   if (types.empty()) return false;
   Rewriter rewriter(graph, types);
   for (const Node& node : graph.nodes())

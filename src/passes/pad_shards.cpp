@@ -19,25 +19,25 @@ bool takes_rows_of_parameter(const Graph& graph, const Node& node) {
 }  // namespace
 
 bool pad_shards(Graph& graph, const PassContext& context) {
-  std::map<ValueId, ValueType> padded;
-  std::map<ValueId, int64_t> parts;
+  std::map<ValueId, ArgumentForm> padded;
   for (const Argument& argument : graph.arguments()) {
     if (argument.kind != Argument::Kind::kParameter) continue;
     Undivided rows = undivided_rows(graph, argument, context);
     ValueType type = graph.type(argument.value);
     if (rows.ranks == 1) continue;
-    parts[argument.value] = rows.parts;
     type.shape[0] = rows.parts * round_up(type.shape[0] / rows.parts, rows.ranks);
-    padded[argument.value] = type;
+    ArgumentForm form = with_type(argument, type);
+    form.spec.padding = {.dim = 0, .parts = rows.parts, .computed = false};
+    padded[argument.value] = std::move(form);
   }
   if (padded.empty()) return false;
   Rewriter rewriter(graph, padded);
   for (const Node& node : graph.nodes()) {
     // Before what reads it first, so that its gradient's rows are added as soon as there is that gradient.
     for (ValueId input : node.inputs)
-      if (padded.erase(input) > 0)
-        rewriter.replace(
-            input, first_rows(rewriter.in_place_of(node), rewriter.map(input), graph.shape(input)[0], parts.at(input)));
+      if (auto taken = padded.extract(input))
+        rewriter.replace(input, first_rows(rewriter.in_place_of(node), rewriter.map(input), graph.shape(input)[0],
+                                           taken.mapped().spec.padding.parts));
     rewriter.copy(node);
   }
   graph = rewriter.finish();

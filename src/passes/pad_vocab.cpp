@@ -1,5 +1,6 @@
 #include "passes/pad_vocab.h"
 
+#include "base/divide.h"
 #include "graph/rewriter.h"
 #include "ops/argmax.h"
 #include "ops/cross_entropy.h"
@@ -7,6 +8,7 @@
 #include "ops/matmul.h"
 #include "ops/movement.h"
 #include "passes/seed_cuts.h"
+#include "passes/step_mesh.h"
 
 #include <algorithm>
 #include <numeric>
@@ -38,6 +40,13 @@ struct Finder {
     return losses == 1;
   }
 
+  bool is_looked_up(const Argument& argument) const {
+    const auto& readers = users[size_t(argument.value)];
+    return argument.spec.role == Role::kEmbedding && !escaping[size_t(argument.value)] &&
+           std::all_of(readers.begin(), readers.end(),
+                       [&](int n) { return graph.nodes()[size_t(n)].op == &op::embedding; });
+  }
+
   // The matmul that makes logits with this weight, when the weight can be padded; else null.
   const Node* head(const Argument& argument) const {
     ValueId weight = argument.value;
@@ -60,17 +69,19 @@ struct Finder {
 
 bool pad_vocab(Graph& graph, const PassContext& context) {
   Finder finder{graph};
-  std::map<ValueId, ValueType> padded;
+  std::map<ValueId, ArgumentForm> padded;
   std::vector<bool> is_logits(size_t(graph.num_values()), false);
   for (const Argument& argument : graph.arguments()) {
     const Node* head = finder.head(argument);
+    if (!head && !finder.is_looked_up(argument)) continue;
     ValueType type = graph.type(argument.value);
-    if (!head) continue;
-    int64_t multiple = std::lcm(context.target.vocab_multiple, rows_multiple(graph, argument, context));
+    int64_t multiple = context.mesh.size(kTensorAxis);
+    if (head) multiple = std::lcm(multiple, context.target.vocab_multiple);
+    if (head) multiple = std::lcm(multiple, rows_multiple(graph, argument, context));
     if (type.shape[0] % multiple == 0) continue;
-    type.shape[0] += multiple - type.shape[0] % multiple;
-    padded[argument.value] = type;
-    is_logits[size_t(head->outputs[0])] = true;
+    type.shape[0] = round_up(type.shape[0], multiple);
+    padded[argument.value] = with_type(argument, type);
+    if (head) is_logits[size_t(head->outputs[0])] = true;
   }
   if (padded.empty()) return false;
   Rewriter rewriter(graph, padded);

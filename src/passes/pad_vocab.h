@@ -9,8 +9,8 @@
 //   %l = matmul(%x, %w) {trans_b=true} : f32[8,50257]  ->  %l = matmul(%x, %w) {trans_b=true} : f32[8,50304]
 //   cross_entropy(%l, %t) {classes=50257}                  cross_entropy(%l, %t) {classes=50257}
 //
-// The same numbers; but a library may add up a product of another size in another order. Tests:
-// tests/passes/pad_vocab_test.cpp
+// A table that is only looked up gets rows that tensor ranks divide. The same numbers; but a library may add up a
+// product of another size in another order. Tests: tests/passes/pad_vocab_test.cpp
 #pragma once
 
 #include "passes/pass.h"

@@ -23,6 +23,7 @@
 #include "passes/merge_adds.h"
 #include "passes/merge_casts.h"
 #include "passes/overlap.h"
+#include "passes/pad_heads.h"
 #include "passes/pad_shards.h"
 #include "passes/pad_vocab.h"
 #include "passes/scatter_in_place.h"
@@ -56,6 +57,8 @@ bool tf32_precision(C c) { return c.options.precision == Precision::kTf32; }
 constexpr Pass kPasses[] = {
     {"pad_vocab", PassStage::kForward, Numerics::kTolerance, Effects::kKept, always, pad_vocab,
      "rounds the vocabulary up to a multiple that matmuls like; the loss does not change"},
+    {"pad_heads", PassStage::kForward, Numerics::kTolerance, Effects::kKept, on_mesh, pad_heads,
+     "adds heads and hidden units of zeros that tensor ranks do not divide"},
     {"pad_shards", PassStage::kForward, Numerics::kTolerance, Effects::kKept, on_mesh, pad_shards,
      "adds rows of zeros to parameters that the ranks of ZeRO do not divide"},
     {"flash_attention", PassStage::kForward, Numerics::kTolerance, Effects::kKept, always, flash_attention,

@@ -169,7 +169,8 @@ bool is_table(Role role) { return role == Role::kEmbedding || role == Role::kCla
 Undivided undivided_rows(const Graph& graph, const Argument& parameter, const PassContext& context) {
   const Shape& shape = graph.shape(parameter.value);
   bool has_blocks = shape.size() == 1 && parameter.spec.blocks > 1;
-  if (!may_have_rows(parameter, context) || shape.empty() || has_blocks) return {};
+  bool has_units_added = shape != parameter.spec.global && !is_table(parameter.spec.role);
+  if (!may_have_rows(parameter, context) || shape.empty() || has_blocks || has_units_added) return {};
   Undivided rows{zero_ranks(context)};
   int64_t left = rows.ranks;
   std::vector<Cut> cuts = Seeder(graph, context).cuts_of(parameter);
@@ -180,14 +181,11 @@ Undivided undivided_rows(const Graph& graph, const Argument& parameter, const Pa
   return left > 1 && are_added ? rows : Undivided{};
 }
 
-AddedRows added_rows(const Graph& graph, const Argument& state, const PassContext& context) {
-  if (state.spec.global.empty()) return {};
-  int64_t added = graph.shape(state.value)[0] - state.spec.global[0];
-  ValueId of = added == 0 ? kNoValue : graph.find_argument(state.spec.of);
-  if (of == kNoValue) return {};
-  const Argument& parameter = *graph.argument_of(of);
-  if (is_table(parameter.spec.role)) return {};
-  return {added, parts_of_rows(Seeder(graph, context).cuts_of(parameter))};
+AddedRows added_rows(const Graph& graph, const Argument& state) {
+  if (state.spec.global.empty() || state.spec.padding.computed) return {};
+  ValueId of = graph.find_argument(state.spec.of);
+  if (of == kNoValue || is_table(graph.argument_of(of)->spec.role)) return {};
+  return {graph.shape(state.value)[0] - state.spec.global[0], state.spec.padding.parts};
 }
 
 int64_t rows_multiple(const Graph& graph, const Argument& table, const PassContext& context) {

@@ -8,11 +8,12 @@
 
 namespace tokamak {
 
-/// Inputs (B, T, ...) over data and context; matrices by their roles over tensor; and over data and context, on top of
-/// that, what an optimizer keeps of a parameter (zero >= 1), sums of gradients (2) and parameters (3, or gathers_once).
-/// Without that cut, and without slots, a rank's sums of gradients are terms over data.
-/// What an axis's size does not divide stays whole. With slots ZeRO cuts dim 0 alone, where norms have their pieces;
-/// and where a data rank has inputs of its own, context alone cuts them.
+/// Inputs (B, T, ...) over data and context, what stages of a pipeline give each other with mesh.sequence over tensor
+/// as well, as between blocks; matrices by their roles over tensor; and over data and context, on top of that, what an
+/// optimizer keeps of a parameter (zero >= 1), sums of gradients (2) and parameters (3, or gathers_once). Without that
+/// cut, and without slots, a rank's sums of gradients are terms over data. What an axis's size does not divide stays
+/// whole. With slots ZeRO cuts dim 0 alone, where norms have their pieces; and where a data rank has inputs of its own,
+/// context alone cuts them.
 std::map<ValueId, std::vector<Cut>> seed_cuts(const Graph& graph, const PassContext& context);
 
 /// Rows of a parameter that ZeRO is to cut over `ranks`, whose number divides none of its dims: each of the `parts`
@@ -29,7 +30,7 @@ Undivided undivided_rows(const Graph& graph, const Argument& parameter, const Pa
 struct AddedRows {
   int64_t rows = 0, parts = 1;
 };
-AddedRows added_rows(const Graph& graph, const Argument& state, const PassContext& context);
+AddedRows added_rows(const Graph& graph, const Argument& state);
 
 /// Of the rows of a table that tensor ranks divide, what ZeRO needs a multiple of to divide each part; 1 where it does
 /// not cut the table, or divides it as it is.

@@ -16,22 +16,24 @@ namespace {
 
 class SumTrimmer {
  public:
-  SumTrimmer(const Graph& graph, const PassContext& context) : graph_(graph) {
+  explicit SumTrimmer(const Graph& graph) : graph_(graph) {
     for (const Argument& argument : graph.arguments()) {
       if (argument.spec.role != Role::kGradientSum || argument.spec.of.empty()) continue;
-      AddedRows added = added_rows(graph, argument, context);
+      AddedRows added = added_rows(graph, argument);
       if (added.rows == 0) continue;
       added_[argument.value] = added;
       ValueType type = graph.type(argument.value);
       type.shape[0] -= added.rows;
       types_[argument.value] = type;
+      forms_[argument.value] = with_type(argument, type);
+      forms_[argument.value].spec.padding = {};
     }
   }
 
   bool finds_any() const { return !added_.empty(); }
 
   Graph run() {
-    Rewriter rewriter(graph_, types_);
+    Rewriter rewriter(graph_, forms_);
     for (const auto& [sum, added] : added_) states_[sum] = rewriter.map(sum);
     for (const Node& node : graph_.nodes()) visit(rewriter, node);
     GraphBuilder& g = rewriter.in_phase(Phase::kUpdate);
@@ -96,6 +98,7 @@ class SumTrimmer {
   const Graph& graph_;
   std::map<ValueId, AddedRows> added_;  // by sum
   std::map<ValueId, ValueType> types_;  // without them
+  std::map<ValueId, ArgumentForm> forms_;
   std::set<ValueId> padded_;            // sums that have their rows again
   std::map<ValueId, ValueId> states_;   // in the new graph
   std::map<ValueId, ValueId> trimmed_;  // by old value: the same without rows
@@ -105,7 +108,7 @@ class SumTrimmer {
 
 Graph with_sums_trimmed(const Graph& graph, const PassContext& context) {
   if (context.slots > 1 || !adds_gradients_once(context.zero)) return graph;
-  SumTrimmer trimmer(graph, context);
+  SumTrimmer trimmer(graph);
   return trimmer.finds_any() ? trimmer.run() : graph;
 }
 

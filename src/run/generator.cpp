@@ -4,6 +4,8 @@
 #include "graph/rewriter.h"
 #include "model/model.h"
 #include "ops/multi_cast.h"
+#include "passes/pad_heads.h"
+#include "passes/step_mesh.h"
 #include "plan/units.h"
 
 #include <algorithm>
@@ -31,10 +33,10 @@ ValueType stored_type(const Graph& graph, const Argument& a, const TensorStore* 
 }
 
 Graph as_stored(const Graph& graph, const TensorStore* store, int64_t rows) {
-  std::map<ValueId, ValueType> types;
+  std::map<ValueId, ArgumentForm> forms;
   for (const Argument& a : graph.arguments())
-    if (is_parameter(a.spec.role)) types[a.value] = stored_type(graph, a, store, rows);
-  Rewriter rewriter(graph, types);
+    if (is_parameter(a.spec.role)) forms[a.value] = with_type(a, stored_type(graph, a, store, rows));
+  Rewriter rewriter(graph, forms);
   for (const Node& node : graph.nodes()) rewriter.copy(node);
   return rewriter.finish();
 }
@@ -78,8 +80,11 @@ Generator::Plans Generator::make_plans(const ResolvedRun& run, const Platform& p
   const ModelConfig& model = run.asked.model;
   DType cache = cache_type(run);
   int64_t chunk = std::min(kChunk, model.context);
-  Graph decode = as_stored(decode_graph(model, rows, cache), trained, divided);
-  Graph prefill = as_stored(prefill_graph(model, rows, chunk, cache), trained, divided);
+  Graph decode = decode_graph(model, rows, cache), prefill = prefill_graph(model, rows, chunk, cache);
+  for (Graph* graph : {&decode, &prefill}) {
+    pad_heads(*graph, mesh.size(kTensorAxis));
+    *graph = as_stored(*graph, trained, divided);
+  }
   Plans plans;
   plans.decode = compile_generation(std::move(decode), run, platform, nullptr, mesh).plan;
   plans.prefill = compile_generation(std::move(prefill), run, platform, &plans.decode.graph, mesh).plan;

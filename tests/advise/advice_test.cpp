@@ -43,7 +43,7 @@ TEST(Advice, NamesWhatDoesNotFit) {
   ASSERT_TRUE(width) << format_advice(list);
   EXPECT_GT(width->gain, 0.005);
   EXPECT_LT(width->gain, 0.1);
-  EXPECT_TRUE(find(list, "25 heads cannot be divided over 2, 4, 8 tensor ranks")) << format_advice(list);
+  EXPECT_TRUE(find(list, "25 heads do not divide over 2, 4, 8 tensor ranks")) << format_advice(list);
   const Advice* vocabulary = find(list, "vocabulary 50257");
   ASSERT_TRUE(vocabulary);
   EXPECT_LT(vocabulary->gain, 0.001) << "it is padded by itself";

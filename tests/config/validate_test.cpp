@@ -41,14 +41,20 @@ TEST(Validate, HeadsOfKeysMustDivideThoseOfQueriesAndRanksDivideBoth) {
   config.model.family = "llama";
   config.model.heads = 12, config.model.kv_heads = 5;
   expect_user_error([&] { validate(config); }, {"[model.kv_heads] expected a divisor of model.heads = 12, got 5"});
-  config.model.kv_heads = 3;
-  config.mesh.tensor = 2;
+  config.model.kv_heads = 2;
+  config.mesh.tensor = 3;
   expect_user_error([&] { validate(config); },
-                    {"[mesh.tensor] expected a divisor of model.kv_heads = 3, got 2; 1, 3 would fit"});
-  config.model.kv_heads = 4, config.model.hidden = 77;
-  expect_user_error([&] { validate(config); }, {"[mesh.tensor] expected a divisor of model.hidden = 77, got 2"});
-  config.model.hidden = 0;
+                    {"[mesh.tensor] expected ranks that divide model.kv_heads = 2, or at most a third more, got 3; "
+                     "1, 2 would fit"});
+  config.model.kv_heads = 3, config.model.hidden = 77;
+  config.mesh.tensor = 2;
   EXPECT_NO_THROW(validate(config));
+  EXPECT_TRUE(divides_padded_model(config.model, 2));
+  EXPECT_FALSE(divides_model(config.model, 2)) << "one head and one hidden unit more";
+  config.model.kv_heads = 4;
+  EXPECT_FALSE(divides_model(config.model, 2)) << "one hidden unit more";
+  config.model.hidden = 78;
+  EXPECT_TRUE(divides_model(config.model, 2));
 }
 
 TEST(Validate, APatternOfWindowsIsOfTwoLetters) {
@@ -115,7 +121,10 @@ TEST(Validate, AMeshMustDivideWhatItCuts) {
   refuses({.data = 3}, "[mesh.data] expected a divisor of train.batch = 4, got 3; 1, 2, 4 would fit");
   refuses({.context = 3}, "[mesh.context] expected a divisor of half of model.context = 1024, got 3; 1, 2, 4, 8,");
   refuses({.context = 1024}, "256, 512 would fit");
-  refuses({.tensor = 5}, "[mesh.tensor] expected a divisor of model.heads = 12, got 5; 1, 2, 3, 4, 6, 12 would fit");
+  refuses(
+      {.tensor = 9},
+      "[mesh.tensor] expected ranks that divide model.heads = 12, or at most a third more, got 9; 1, 2, 3, 4, 5, 6, "
+      "7, 8, 12, 13, 14, 15, 16 would fit");
   refuses({.pipe = 15},
           "[mesh.pipe] expected mesh.pipe x mesh.interleave to be at most model.layers + 2 = 14, got 15 x 1; "
           "up to 14 stages would fit");

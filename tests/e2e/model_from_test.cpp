@@ -95,7 +95,7 @@ TEST_F(ModelFrom, WhatDependsOnSizesIsCheckedByItsOwn) {
   expect_refused(continued({"--model.from=model", "--train.out=third", "--train.total_batch=2056"}),
                  {"[train.total_batch] expected a multiple of train.batch x model.context = 2 x 16 = 32 tokens"});
   expect_refused(continued({"--model.from=model", "--train.out=third", "--mesh.tensor=3"}),
-                 {"[mesh.tensor] expected a divisor of model.heads = 2, got 3"});
+                 {"[mesh.tensor] expected ranks that divide model.heads = 2, or at most a third more, got 3"});
   expect_refused(continued({"--model.from=model", "--train.out=third", "--train.batch=0"}), {"[--train.batch]"});
   expect_refused(run({"explain", "--model.from=model", "--train.batch=2", "--train.total_batch=2056"}),
                  {"2 x 16 = 32 tokens"});

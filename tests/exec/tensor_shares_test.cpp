@@ -17,10 +17,11 @@ namespace {
 const Mesh kMesh{{{"data", 2}, {"tensor", 2}}};
 
 // A parameter 'w' of which a rank stores `stored`.
-Graph graph_of(const Shape& stored, const Shape& global, std::vector<Cut> cuts, Role role = Role::kMatrix) {
+Graph graph_of(const Shape& stored, const Shape& global, std::vector<Cut> cuts, Padding padding = {}) {
   Graph graph("store");
   ArgumentSpec spec = default_spec(Argument::Kind::kParameter, {DType::kF32, stored});
-  spec.role = role;
+  spec.role = Role::kMatrix;
+  spec.padding = padding;
   spec.global = global;
   spec.cuts = std::move(cuts);
   graph.add_argument(Argument::Kind::kParameter, "w", {DType::kF32, stored}, spec);
@@ -56,11 +57,14 @@ TEST(TensorShares, ComeTogetherAgain) {
 }
 
 TEST(TensorShares, LeavePaddingOut) {
-  expect_round_trip(graph_of({4, 3}, {5, 3}, {{"tensor", 2, 0, 1}}, Role::kEmbedding));
+  expect_round_trip(graph_of({4, 3}, {5, 3}, {{"tensor", 2, 0, 1}}));
   // One rank has nothing else.
-  expect_round_trip(graph_of({2, 3}, {3, 3}, {{"tensor", 2, 0, 1}, {"data", 2, 0, 2}}, Role::kEmbedding));
-  expect_round_trip(graph_of({4, 3}, {6, 3}, {{"tensor", 2, 0, 1}}));
-  expect_round_trip(graph_of({2, 3}, {6, 3}, {{"tensor", 2, 0, 1}, {"data", 2, 0, 2}}));
+  expect_round_trip(graph_of({2, 3}, {3, 3}, {{"tensor", 2, 0, 1}, {"data", 2, 0, 2}}));
+  // Behind each of two parts, and in each row behind each of three.
+  expect_round_trip(graph_of({4, 3}, {6, 3}, {{"tensor", 2, 0, 1}}, {.dim = 0, .parts = 2}));
+  expect_round_trip(graph_of({2, 3}, {6, 3}, {{"tensor", 2, 0, 1}, {"data", 2, 0, 2}}, {.dim = 0, .parts = 2}));
+  expect_round_trip(graph_of({2, 6}, {2, 9}, {{"tensor", 2, 1, 3}}, {.dim = 1, .parts = 3}));
+  expect_round_trip(graph_of({1, 6}, {2, 9}, {{"tensor", 2, 1, 3}, {"data", 2, 0, 1}}, {.dim = 1, .parts = 3}));
 }
 
 void expect_on_ranks(const Graph& graph, const std::vector<float>& first, const std::vector<float>& second) {
@@ -77,10 +81,12 @@ void expect_on_ranks(const Graph& graph, const std::vector<float>& first, const 
 }
 
 TEST(TensorShares, AreWhereTheWholeHasThem) {
-  expect_on_ranks(graph_of({4, 3}, {5, 3}, {{"tensor", 2, 0, 1}}, Role::kEmbedding),
-                  {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, {13, 14, 15, 0, 0, 0, 0, 0, 0, 0, 0, 0});
-  expect_on_ranks(graph_of({4, 3}, {6, 3}, {{"tensor", 2, 0, 1}}), {1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 0, 0},
-                  {10, 11, 12, 13, 14, 15, 16, 17, 18, 0, 0, 0});
+  expect_on_ranks(graph_of({4, 3}, {5, 3}, {{"tensor", 2, 0, 1}}), {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12},
+                  {13, 14, 15, 0, 0, 0, 0, 0, 0, 0, 0, 0});
+  expect_on_ranks(graph_of({2, 6}, {2, 9}, {{"tensor", 2, 1, 3}}, {.dim = 1, .parts = 3}),
+                  {1, 2, 4, 5, 7, 8, 10, 11, 13, 14, 16, 17}, {3, 0, 6, 0, 9, 0, 12, 0, 15, 0, 18, 0});
+  expect_on_ranks(graph_of({4, 3}, {6, 3}, {{"tensor", 2, 0, 1}}, {.dim = 0, .parts = 2}),
+                  {1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 0, 0}, {10, 11, 12, 13, 14, 15, 16, 17, 18, 0, 0, 0});
 }
 
 // Of a pipeline's stages: known to all ranks, stored by those of some.

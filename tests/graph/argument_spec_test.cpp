@@ -28,12 +28,15 @@ TEST(Role, SortsParametersAndStates) {
 }
 
 TEST(ArgumentSpec, OnlyRowsArePadded) {
-  EXPECT_TRUE(can_store({8, 4}, {5, 4}));
-  EXPECT_TRUE(can_store({5}, {5}));
-  EXPECT_TRUE(can_store({}, {}));
-  EXPECT_FALSE(can_store({4, 4}, {5, 4}));
-  EXPECT_FALSE(can_store({5, 8}, {5, 4}));
-  EXPECT_FALSE(can_store({5, 1}, {5}));
+  EXPECT_TRUE(can_store({8, 4}, {5, 4}, {}));
+  EXPECT_TRUE(can_store({5}, {5}, {}));
+  EXPECT_TRUE(can_store({}, {}, {}));
+  EXPECT_FALSE(can_store({4, 4}, {5, 4}, {}));
+  EXPECT_FALSE(can_store({5, 8}, {5, 4}, {}));
+  EXPECT_FALSE(can_store({5, 1}, {5}, {}));
+  EXPECT_TRUE(can_store({5, 8}, {5, 4}, {.dim = 1, .parts = 2}));
+  EXPECT_FALSE(can_store({5, 8}, {5, 4}, {.dim = 1, .parts = 3}));
+  EXPECT_FALSE(can_store({8, 8}, {5, 4}, {.dim = 1}));
 }
 
 TEST(Cuts, HaveATextThatParsesBack) {
@@ -150,7 +153,7 @@ TEST(ArgumentSpec, OfAShareIsPrintedAndVerified) {
 
 TEST(ArgumentSpec, StaysWhenAPassGivesTheStorageAnotherType) {
   Graph graph = test::parse(R"(graph g { param w = %0 {role="embedding"} : f32[5,2] })");
-  Graph padded = Rewriter(graph, {{0, {DType::kF32, {8, 2}}}}).finish();
+  Graph padded = Rewriter(graph, {{0, with_type(graph.arguments()[0], {DType::kF32, {8, 2}})}}).finish();
   EXPECT_EQ(padded.shape(0), (Shape{8, 2}));
   EXPECT_EQ(padded.arguments()[0].spec, (ArgumentSpec{Role::kEmbedding, "", {5, 2}}));
 }

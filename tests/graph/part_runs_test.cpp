@@ -64,13 +64,13 @@ TEST(PartRuns, RefuseWhatDoesNotDivide) {
 
 TEST(PartRuns, WithoutRowsAddedBehindAllOrBehindEachPart) {
   using Runs = std::vector<PartRun>;
-  EXPECT_EQ(without_rows_added({{6, 0, 6}}, 12, 12, 2), (Runs{{6, 0, 6}}));
-  EXPECT_EQ(without_rows_added({{6, 0, 6}}, 12, 9, 1), (Runs{{6, 0, 3}}));
-  EXPECT_EQ(without_rows_added({{9, 0, 3}}, 12, 9, 1), (Runs{}));
-  EXPECT_EQ(without_rows_added({{0, 0, 6}}, 12, 8, 2), (Runs{{0, 0, 4}}));
-  EXPECT_EQ(without_rows_added({{6, 0, 6}}, 12, 8, 2), (Runs{{4, 0, 4}}));
-  EXPECT_EQ(without_rows_added({{9, 0, 3}}, 12, 8, 2), (Runs{{7, 0, 1}}));
-  EXPECT_THROW(without_rows_added({{0, 0, 12}}, 12, 8, 2), InternalError) << "zeros in the middle of a share";
+  EXPECT_EQ(without_padding({{6, 0, 6}}, 12, 12, 2), (Runs{{6, 0, 6}}));
+  EXPECT_EQ(without_padding({{6, 0, 6}}, 12, 9, 1), (Runs{{6, 0, 3}}));
+  EXPECT_EQ(without_padding({{9, 0, 3}}, 12, 9, 1), (Runs{}));
+  EXPECT_EQ(without_padding({{0, 0, 6}}, 12, 8, 2), (Runs{{0, 0, 4}}));
+  EXPECT_EQ(without_padding({{6, 0, 6}}, 12, 8, 2), (Runs{{4, 0, 4}}));
+  EXPECT_EQ(without_padding({{9, 0, 3}}, 12, 8, 2), (Runs{{7, 0, 1}}));
+  EXPECT_EQ(without_padding({{0, 0, 12}}, 12, 8, 2), (Runs{{0, 0, 4}, {4, 6, 4}})) << "with a hole in the share";
 }
 
 }  // namespace

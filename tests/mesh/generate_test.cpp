@@ -81,6 +81,19 @@ TEST(RanksThatGenerate, GiveTheTextOfOneOfModern) {
   });
 }
 
+TEST(RanksThatGenerate, GiveTheTextOfOneWhereTheyDoNotDivideTheHeads) {
+  for (const char* family : {"gpt2", "llama"}) {
+    RunConfig config = tiny(true);
+    config.model.family = family;
+    config.model.heads = 3, config.model.width = 24, config.model.hidden = 49;
+    Texts expected = texts_of(config, nullptr, {});
+    run_ranks(2, [&](Communicator& world) {
+      MeshRanks ranks(step_mesh({.data = 1, .tensor = 2}), world);
+      EXPECT_EQ(texts_of(config, &ranks, {}), expected) << family;
+    });
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, GenerateOnRanks, testing::Combine(testing::Values(2, 4), testing::Bool()),
                          [](const auto& info) {
                            return fmt::format("tensor{}_{}", std::get<0>(info.param),
@@ -88,8 +101,7 @@ INSTANTIATE_TEST_SUITE_P(All, GenerateOnRanks, testing::Combine(testing::Values(
                          });
 
 // On a mesh of other axes, too: each group along tensor generates by itself.
-TEST(RanksThatGenerate, TakeThePartsThatTheyTrain) {
-  RunConfig config = tiny(true);
+void expect_parts_that_are_trained(RunConfig config) {
   Texts expected = texts_of(config, nullptr, {});
   config.train.batch = 2;
   config.mesh = {.data = 2, .tensor = 2, .zero = 1};
@@ -104,6 +116,13 @@ TEST(RanksThatGenerate, TakeThePartsThatTheyTrain) {
     for (const ParameterInfo& info : session.parameters())
       EXPECT_EQ(generator.weights().data(info.name), session.store().data(info.name)) << info.name;
   });
+}
+
+TEST(RanksThatGenerate, TakeThePartsThatTheyTrain) {
+  RunConfig config = tiny(true);
+  expect_parts_that_are_trained(config);
+  config.model.heads = 3, config.model.width = 24;
+  expect_parts_that_are_trained(config);
 }
 
 // What makes a model fit that one device has no room for.

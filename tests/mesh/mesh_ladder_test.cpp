@@ -94,7 +94,8 @@ TEST(MeshLadder, RunsEveryWay) {
     EXPECT_EQ(r.run.name, r.rung.name);
     EXPECT_EQ(r.sequences, 8) << r.rung.name;
     if (r.rung.name == "tensor 4") {
-      EXPECT_NE(r.run.failure.find("model.heads = 2, got 4"), std::string::npos) << r.run.failure;
+      EXPECT_NE(r.run.failure.find("model.heads = 2, or at most a third more, got 4"), std::string::npos)
+          << r.run.failure;
       continue;
     }
     if (r.rung.mesh.interleave > 1) {

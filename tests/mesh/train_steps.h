@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <numeric>
@@ -130,6 +131,19 @@ inline std::string differing(const Outcome& a, const Outcome& b) {
         std::memcmp(values.data(), b.tensors.at(name).data(), values.size() * sizeof(float)) != 0)
       names += name + "; ";
   return names;
+}
+
+/// The same losses and tensors within rounding.
+inline void expect_close(const Outcome& expected, const Outcome& got, const std::string& what) {
+  ASSERT_EQ(got.tensors.size(), expected.tensors.size()) << what;
+  for (size_t i = 0; i < expected.losses.size(); ++i) EXPECT_NEAR(got.losses[i], expected.losses[i], 1e-4) << what;
+  for (const auto& [name, values] : expected.tensors) {
+    const std::vector<float>& others = got.tensors.at(name);
+    ASSERT_EQ(others.size(), values.size()) << what << " " << name;
+    double worst = 0;
+    for (size_t i = 0; i < values.size(); ++i) worst = std::max<double>(worst, std::fabs(values[i] - others[i]));
+    EXPECT_LT(worst, 1e-4) << what << " " << name;
+  }
 }
 
 inline double mean(const std::vector<double>& values) {

@@ -5,8 +5,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 namespace tokamak::test {
 namespace {
 
@@ -16,18 +14,6 @@ RunConfig odd_run(int64_t ranks) {
   config.train.batch = 2 * ranks;
   config.mesh.slots = 1;
   return config;
-}
-
-void expect_close(const Outcome& expected, const Outcome& got, const std::string& what) {
-  ASSERT_EQ(got.tensors.size(), expected.tensors.size()) << what;
-  for (size_t i = 0; i < expected.losses.size(); ++i) EXPECT_NEAR(got.losses[i], expected.losses[i], 1e-4) << what;
-  for (const auto& [name, values] : expected.tensors) {
-    const std::vector<float>& others = got.tensors.at(name);
-    ASSERT_EQ(others.size(), values.size()) << what << " " << name;
-    double worst = 0;
-    for (size_t i = 0; i < values.size(); ++i) worst = std::max<double>(worst, std::fabs(values[i] - others[i]));
-    EXPECT_LT(worst, 1e-4) << what << " " << name;
-  }
 }
 
 void expect_as_one_rank(RunConfig config, int64_t ranks, std::initializer_list<int64_t> stages) {

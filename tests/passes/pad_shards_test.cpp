@@ -35,7 +35,7 @@ TEST(PadShards, AddsRowsWhereNoDimIsDivided) {
   EXPECT_TRUE(pad_shards(graph, context_of({.data = 3, .zero = 1})));
   EXPECT_EQ(print(graph), print(test::parse(R"(graph g {
     input x = %0 : f32[6,7]
-    param w = %1 {global=[7,4], role="matrix"} : f32[9,4]
+    param w = %1 {global=[7,4], padding="0x1-", role="matrix"} : f32[9,4]
     param gain = %2 : f32[6]
     %3 = first_rows(%1) {rows=7} : f32[7,4]
     %4 = matmul(%0, %3) {trans_a=false, trans_b=false} : f32[6,4]
@@ -70,7 +70,7 @@ TEST(PadShards, LeavesWhatIsDividedOrCannotBe) {
 TEST(PadShards, EachReaderTakesTheRowsItself) {
   Graph graph = test::parse(R"(graph g {
     input x = %0 : f32[7,7]
-    param w = %1 {global=[7,4], role="matrix"} : f32[9,4]
+    param w = %1 {global=[7,4], padding="0x1-", role="matrix"} : f32[9,4]
     %2 = first_rows(%1) {rows=7} : f32[7,4]
     %3 = matmul(%0, %2) {trans_a=false, trans_b=false} : f32[7,4]
     %4 = mul(%3, %2) #backward : f32[7,4]

@@ -22,8 +22,8 @@ PassContext context_of(int64_t zero) {
 TEST(TrimSums, SumsOfGradientsHaveNoRowsOfZeros) {
   PassContext context = context_of(1);
   const char* accumulation = R"(graph g {
-    param w = %0 {global=[7,4], role="matrix"} : f32[9,4]
-    state grad.w = %1 {global=[7,4], of="w", role="gradient_sum"} : f32[9,4]
+    param w = %0 {global=[7,4], padding="0x1-", role="matrix"} : f32[9,4]
+    state grad.w = %1 {global=[7,4], padding="0x1-", of="w", role="gradient_sum"} : f32[9,4]
     input dy = %2 : f32[7,4]
     %3 = pad(%2) {after=2, before=0, dim=0} #backward : f32[9,4]
     %4 = add(%1, %3) #update : f32[9,4]
@@ -32,15 +32,15 @@ TEST(TrimSums, SumsOfGradientsHaveNoRowsOfZeros) {
   Graph trimmed = with_sums_trimmed(test::parse(accumulation), context);
   eliminate_dead_code(trimmed, context);
   EXPECT_EQ(print(trimmed), test::canonical(R"(graph g {
-    param w = %0 {global=[7,4], role="matrix"} : f32[9,4]
+    param w = %0 {global=[7,4], padding="0x1-", role="matrix"} : f32[9,4]
     state grad.w = %1 {of="w", role="gradient_sum"} : f32[7,4]
     input dy = %2 : f32[7,4]
     %3 = add(%1, %2) #update : f32[7,4]
     update %1 = %3
   })"));
   Graph update = with_sums_trimmed(test::parse(R"(graph g {
-    param w = %0 {global=[7,4], role="matrix"} : f32[9,4]
-    state grad.w = %1 {global=[7,4], of="w", role="gradient_sum"} : f32[9,4]
+    param w = %0 {global=[7,4], padding="0x1-", role="matrix"} : f32[9,4]
+    state grad.w = %1 {global=[7,4], padding="0x1-", of="w", role="gradient_sum"} : f32[9,4]
     %2 = sum_squares(%1) #update : f32[]
     %3 = sub(%0, %1) #update : f32[9,4]
     %4 = constant() {dtype="f32", shape=[9,4], value=0.0} #update : f32[9,4]
@@ -51,7 +51,7 @@ TEST(TrimSums, SumsOfGradientsHaveNoRowsOfZeros) {
                                    context);
   eliminate_dead_code(update, context);
   EXPECT_EQ(print(update), test::canonical(R"(graph g {
-    param w = %0 {global=[7,4], role="matrix"} : f32[9,4]
+    param w = %0 {global=[7,4], padding="0x1-", role="matrix"} : f32[9,4]
     state grad.w = %1 {of="w", role="gradient_sum"} : f32[7,4]
     %2 = pad(%1) {after=2, before=0, dim=0} #update : f32[9,4]
     %3 = sum_squares(%2) #update : f32[]
