@@ -15,6 +15,16 @@ namespace {
 // early and a late one (ops/context_attention.h).
 int64_t parts_of_time(const Mesh& mesh) { return mesh.size(kContextAxis) == 1 ? 1 : 2 * mesh.size(kContextAxis); }
 
+// Of what blocks add up, (..., B, T, C), the part of one of the tensor ranks: of B, whose parts lie side by side in
+// memory, or of T where they, with data, do not divide B.
+Cut cut_of_residual(const Shape& shape, const Mesh& mesh, bool own_inputs) {
+  int64_t size = mesh.size(kTensorAxis), parts_of_batch = own_inputs ? 1 : mesh.size(kDataAxis);
+  auto time = int64_t(shape.size()) - 2;
+  bool by_batch = shape[size_t(time) - 1] % (parts_of_batch * size) == 0;
+  return by_batch ? Cut{kTensorAxis, size, time - 1, parts_of_batch}
+                  : Cut{kTensorAxis, size, time, parts_of_time(mesh)};
+}
+
 class Seeder {
  public:
   Seeder(const Graph& graph, const PassContext& context) : graph_(graph), context_(context), mesh_(context.mesh) {
@@ -27,6 +37,7 @@ class Seeder {
     if (argument.kind == Argument::Kind::kInput || argument.spec.role == Role::kResidual) {
       if (shape_.size() >= 2 && !context_.own_inputs) add(kDataAxis, 0, 1);
       if (shape_.size() >= 2) add(kContextAxis, 1, 2, true);
+      if (argument.spec.role == Role::kResidual && context_.sequence) add_cut_of_residual();
       return cuts_;
     }
     const Argument& parameter = parameter_of(argument);
@@ -95,12 +106,19 @@ class Seeder {
   }
 
   bool add(const char* axis, int64_t dim, int64_t blocks, bool mirrored = false) {
-    int64_t size = mesh_.size(axis);
-    if (size == 1) return true;
-    cuts_.push_back({axis, size, dim, blocks, mirrored});
+    return add({axis, mesh_.size(axis), dim, blocks, mirrored});
+  }
+  bool add(Cut cut) {
+    if (cut.size == 1) return true;
+    cuts_.push_back(std::move(cut));
     if (can_cut(shape_, cuts_)) return true;
     cuts_.pop_back();
     return false;
+  }
+
+  // So that stages of a pipeline keep and send what they have between blocks.
+  void add_cut_of_residual() {
+    if (shape_.size() >= 3) add(cut_of_residual(shape_, mesh_, context_.own_inputs));
   }
 
   // Along the first dim that can be cut, within the parts that other axes have left there. Pieces of rows that are a
@@ -197,9 +215,7 @@ int64_t rows_multiple(const Graph& graph, const Argument& table, const PassConte
 
 std::map<ValueId, std::vector<Cut>> seed_residual(const Graph& graph, const Mesh& mesh, bool own_inputs) {
   std::map<ValueId, std::vector<Cut>> cuts;
-  int64_t size = mesh.size(kTensorAxis);
-  if (size == 1) return cuts;
-  int64_t parts_of_batch = own_inputs ? 1 : mesh.size(kDataAxis);
+  if (mesh.size(kTensorAxis) == 1) return cuts;
   for (const Node& node : graph.nodes())
     for (ValueId input : node.inputs) {
       const Argument* argument = parameter_read(graph, input);
@@ -207,10 +223,7 @@ std::map<ValueId, std::vector<Cut>> seed_residual(const Graph& graph, const Mesh
       Role role = argument->spec.role;
       const Shape& shape = graph.shape(node.outputs[0]);
       if ((role != Role::kRow && role != Role::kEmbedding) || shape.size() < 3) continue;
-      auto time = int64_t(shape.size()) - 2;
-      bool by_batch = shape[size_t(time) - 1] % (parts_of_batch * size) == 0;
-      cuts[node.outputs[0]] = {by_batch ? Cut{kTensorAxis, size, time - 1, parts_of_batch}
-                                        : Cut{kTensorAxis, size, time, parts_of_time(mesh)}};
+      cuts[node.outputs[0]] = {cut_of_residual(shape, mesh, own_inputs)};
     }
   return cuts;
 }

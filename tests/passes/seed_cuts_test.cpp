@@ -57,6 +57,23 @@ TEST(SeedCuts, OfMatricesFollowFromTheirRoles) {
                                          "proj: tensor:4@0", "m.qkv: tensor:4@1x3", "grad.qkv: tensor:4@1x3"}));
 }
 
+// As blocks have it: of the batch where its parts suffice, else of the time.
+TEST(SeedCuts, OfWhatStagesGiveEachOtherAreOverTensorToo) {
+  auto stream = [](const MeshConfig& mesh, const std::string& shape) {
+    Graph graph = test::parse("graph g {\n state stream.1 = %0 {role=\"residual\"} : f32" + shape + "\n}");
+    PassContext context;
+    context.mesh = step_mesh(mesh);
+    context.sequence = mesh.sequence;
+    auto cuts = seed_cuts(graph, context);
+    return cuts.empty() ? "" : print_cuts(cuts.begin()->second);
+  };
+  EXPECT_EQ(stream({.data = 2, .tensor = 2}, "[8,16,4]"), "data:2@0 tensor:2@0x2");
+  EXPECT_EQ(stream({.data = 2, .tensor = 2}, "[2,16,4]"), "data:2@0 tensor:2@1");
+  EXPECT_EQ(stream({.context = 2, .tensor = 2}, "[1,16,4]"), "context:2@1x2m tensor:2@1x4");
+  EXPECT_EQ(stream({.data = 1, .tensor = 3}, "[1,16,4]"), "") << "3 ranks divide neither";
+  EXPECT_EQ(stream({.data = 2, .tensor = 2, .sequence = false}, "[8,16,4]"), "data:2@0");
+}
+
 TEST(SeedCuts, OfZeroGrowWithItsStage) {
   Lines one = {"tokens: data:2@0", "m.qkv: data:2@0", "grad.qkv: data:2+"};
   EXPECT_EQ(seeds({.data = 2, .zero = 1}), one);
