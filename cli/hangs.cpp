@@ -45,12 +45,13 @@ void end_late_process(const std::string& reason, bool tells) {
 }
 
 ProcessHangs::ProcessHangs(const RunConfig& config, StoreClient& store, const std::string& device)
-    : store_(store), watch_(hang_options(config, exchange_names(device)),
-                            {.mine = {progress_},
-                             .ask = [this](double seconds) { return ask(seconds); },
-                             .fail = [this](const std::string& reason) { fail(reason); },
-                             .failure = [this] { return store_.failure(); },
-                             .end = [this](const std::string& why) { end_hung_process(why, tells(store_)); }}) {}
+    : store_(store), names_(exchange_names(device)),
+      watch_(hang_options(config, names_),
+             {.mine = {progress_},
+              .ask = [this](double seconds) { return ask(seconds); },
+              .fail = [this](const std::string& reason) { fail(reason); },
+              .failure = [this] { return store_.failure(); },
+              .end = [this](const std::string& why) { end_hung_process(why, tells(store_)); }}) {}
 
 ProcessHangs::~ProcessHangs() { store_.answer_roll_call({}); }
 
@@ -86,19 +87,23 @@ ThreadHangs::ThreadHangs(const RunConfig& config, int ranks) : config_(config) {
 
 void ThreadHangs::watch(std::function<void(const std::string&)> abort) {
   abort_ = std::move(abort);
-  std::vector<std::string> names;
-  for (size_t rank = 0; rank < progress_.size(); ++rank) names.push_back(name_of(int(rank), "a thread on the CPU"));
   auto ask = [this](double) {
     RankAnswers answers;
     for (const auto& rank : progress_) answers.push_back(rank->report());
     return answers;
   };
-  watch_.emplace(hang_options(config_, std::move(names)),
+  watch_.emplace(hang_options(config_, names()),
                  HangWatch::Run{.mine = progress_,
                                 .ask = ask,
                                 .fail = [this](const std::string& reason) { fail(reason); },
                                 .failure = [this] { return failure(); },
                                 .end = [](const std::string& reason) { end_hung_process(reason, true); }});
+}
+
+std::vector<std::string> ThreadHangs::names() const {
+  std::vector<std::string> names;
+  for (size_t rank = 0; rank < progress_.size(); ++rank) names.push_back(name_of(int(rank), "a thread on the CPU"));
+  return names;
 }
 
 std::string ThreadHangs::failure() const {

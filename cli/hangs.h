@@ -4,6 +4,7 @@
 
 #include "base/hang_watch.h"
 #include "base/store_client.h"
+#include "cli/failure_place.h"
 #include "config/config.h"
 
 #include <functional>
@@ -28,6 +29,8 @@ class ProcessHangs {
   ~ProcessHangs();
 
   const std::shared_ptr<RankProgress>& progress() const { return progress_; }
+  /// For messages of this rank's failures, and of others'.
+  FailurePlace failure_place() const { return {names_, size_t(store_.rank()), progress_}; }
 
  private:
   std::vector<std::string> exchange_names(const std::string& device);
@@ -36,8 +39,9 @@ class ProcessHangs {
 
   StoreClient& store_;
   std::shared_ptr<RankProgress> progress_ = std::make_shared<RankProgress>();
-  bool leader_answers_ = true;  // of the watch's thread
-  HangWatch watch_;             // last: its thread uses the others
+  std::vector<std::string> names_;  // of all ranks
+  bool leader_answers_ = true;      // of the watch's thread
+  HangWatch watch_;                 // last: its thread uses the others
 };
 
 /// Of a process whose threads are all ranks.
@@ -46,10 +50,12 @@ class ThreadHangs {
   ThreadHangs(const RunConfig& config, int ranks);
 
   const std::vector<std::shared_ptr<RankProgress>>& progress() const { return progress_; }
+  FailurePlace failure_place(int rank) const { return {names(), size_t(rank), progress_[size_t(rank)]}; }
   /// Begins; `abort` ends the calls of all ranks.
   void watch(std::function<void(const std::string&)> abort);
 
  private:
+  std::vector<std::string> names() const;
   std::string failure() const;
   void fail(const std::string& reason);
 

@@ -23,6 +23,7 @@
 #include "base/socket.h"
 #include "base/system.h"
 #include "cli/end_times.h"
+#include "cli/failure_place.h"
 #include "cli/hangs.h"
 #include "cli/join_watch.h"
 #include "cli/launcher_watch.h"
@@ -74,7 +75,12 @@ void run_on_threads(RunConfig config, const Mesh& mesh, const Work& work) {
             [&](Communicator& world) {
               MeshRanks mesh_ranks(mesh, world);
               Machine machine{.platform = platform, .backend = cpu::make_backend(ranks)};
-              work({config, machine, &mesh_ranks, ranks});
+              try {
+                work({config, machine, &mesh_ranks, ranks});
+              } catch (const std::exception& error) {
+                if (!is_device_failure(error)) throw;
+                throw CommunicationError(hangs.failure_place(world.rank()).of_own(error.what()));
+              }
             },
             {.progress = hangs.progress(), .on_start = [&](const auto& abort) { hangs.watch(abort); }});
 }
@@ -138,9 +144,16 @@ void run_as_rank(RunConfig config, const Mesh& mesh, StoreClient& store, const s
   auto open_links = [&] {
     return make_process_world(store, {.address = address, .timeout_seconds = kEndlessSeconds, .key = "links"});
   };
-  work({config, machine, &ranks, 1, outlive, open_links});
-  world->barrier(machine.backend->queue(0));
-  machine.backend->synchronize();
+  try {
+    work({config, machine, &ranks, 1, outlive, open_links});
+    world->barrier(machine.backend->queue(0));
+    machine.backend->synchronize();
+  } catch (const CommunicationError& error) {
+    throw CommunicationError(hangs.failure_place().of_other(error.what()));
+  } catch (const std::exception& error) {
+    store.fail(hangs.failure_place().of_own(error.what()));  // the first that is told counts
+    throw;
+  }
 }
 
 // What one rank throws ends all of them.
@@ -155,9 +168,9 @@ void run_and_tell(const RunConfig& config, StoreClient& store, const std::functi
     if (tells(store)) throw;
     throw ToldByLeader();
   } catch (const std::exception& error) {
-    bool gpu_failed = is_gpu_device(config) && !cuda::device_failure().empty();
+    bool device_failed = is_device_failure(error) || (is_gpu_device(config) && !cuda::device_failure().empty());
     store.fail(fmt::format("rank {} on {} failed: {}", store.rank(), host_name(), error.what()));
-    if (leads && gpu_failed) throw CommunicationError(store.failure());
+    if (leads && device_failed) throw CommunicationError(store.failure());
     if (leads) throw;
     throw ToldByLeader();
   }

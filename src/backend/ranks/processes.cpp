@@ -4,6 +4,7 @@
 #include "backend/ranks/process_links.h"
 #include "base/error.h"
 #include "base/store_client.h"
+#include "base/system.h"
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -122,6 +123,7 @@ class ProcessCommunicator : public HostCommunicator {
 
  private:
   static constexpr double kLinkSeconds = 60;
+  static constexpr double kTellingSeconds = 1.5;
 
   // Each has its place in memory from here on.
   std::vector<Channel> open(const Meetings& meetings) {
@@ -207,9 +209,11 @@ class ProcessCommunicator : public HostCommunicator {
 
   // The store knows better than a broken connection whose end broke it, but may learn of it a moment later.
   [[noreturn]] void give_up(int peer) {
-    for (Deadline deadline = deadline_in(3); milliseconds_left(deadline) > 0 && store_.failure().empty();)
+    for (Deadline deadline = deadline_in(kTellingSeconds); milliseconds_left(deadline) > 0 && store_.failure().empty();)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    fail(fmt::format("[{}] {} lost its connection to {} in {}", axis(), name_of(rank()), name_of(peer), calls_text()));
+    std::string step = progress() ? fmt::format(" of step {}", progress()->report().step) : "";
+    fail(fmt::format("[{}] {} on {} lost its connection to {} in {}{}", axis(), name_of(rank()), host_name(),
+                     name_of(peer), calls_text(), step));
   }
 
   StoreClient& store_;
