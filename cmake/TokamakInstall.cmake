@@ -48,8 +48,8 @@ include(\"${PROJECT_SOURCE_DIR}/cmake/install_share.cmake\")" COMPONENT program)
 
 # Interface libraries that carry what the libraries link (cmake/Tokamak*.cmake, cmake/TokamakSources.cmake).
 set(carriers tokamak_everything tokamak_parallel tokamak_matmul tokamak_cuda_libraries)
-foreach(carrier tokamak_cudnn tokamak_nccl tokamak_cupti tokamak_source_CSV tokamak_source_OPENSSL tokamak_source_UTF8PROC tokamak_source_ZLIB tokamak_source_ZSTD tokamak_source_LIBARCHIVE
-                tokamak_source_HDF5 tokamak_source_LMDB)
+list(TRANSFORM TOKAMAK_SOURCE_LIBRARIES PREPEND tokamak_source_ OUTPUT_VARIABLE sources)
+foreach(carrier tokamak_cudnn tokamak_nccl tokamak_cupti ${sources})
   if(TARGET ${carrier})
     list(APPEND carriers ${carrier})
   endif()

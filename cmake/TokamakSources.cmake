@@ -1,5 +1,6 @@
 # Libraries that single formats of data need. Each has its own option TOKAMAK_<NAME>: auto (when found), on or off.
-# What is found becomes the target tokamak_source_<NAME>; without it, that target is missing.
+# What is found becomes the target tokamak_source_<NAME>; without it, that target is missing. TOKAMAK_SOURCE_LIBRARIES has
+# all names.
 
 # tokamak_source_library(NAME PACKAGE package HEADER header LIBRARY names... [SUFFIXES folders...])
 function(tokamak_source_library name)
@@ -7,6 +8,7 @@ function(tokamak_source_library name)
   set(TOKAMAK_${name} "auto" CACHE STRING "Build the data formats that need ${arg_PACKAGE}: on, off or auto (when found)")
   set_property(CACHE TOKAMAK_${name} PROPERTY STRINGS auto on off)
   set(TOKAMAK_${name}_PACKAGE ${arg_PACKAGE} PARENT_SCOPE)
+  set(TOKAMAK_SOURCE_LIBRARIES ${TOKAMAK_SOURCE_LIBRARIES} ${name} PARENT_SCOPE)
   find_path(TOKAMAK_${name}_INCLUDE ${arg_HEADER} PATH_SUFFIXES ${arg_SUFFIXES})
   find_library(TOKAMAK_${name}_LIBRARY NAMES ${arg_LIBRARY} PATH_SUFFIXES ${arg_SUFFIXES})
   mark_as_advanced(TOKAMAK_${name}_INCLUDE TOKAMAK_${name}_LIBRARY)
@@ -27,6 +29,8 @@ endfunction()
 
 tokamak_source_library(ZLIB PACKAGE zlib1g-dev HEADER zlib.h LIBRARY z)
 tokamak_source_library(ZSTD PACKAGE libzstd-dev HEADER zstd.h LIBRARY zstd)
+tokamak_source_library(BZIP2 PACKAGE libbz2-dev HEADER bzlib.h LIBRARY bz2)
+tokamak_source_library(LZMA PACKAGE liblzma-dev HEADER lzma.h LIBRARY lzma)
 tokamak_source_library(LIBARCHIVE PACKAGE libarchive-dev HEADER archive.h LIBRARY archive)
 tokamak_source_library(CSV PACKAGE libcsv-dev HEADER csv.h LIBRARY csv)
 tokamak_source_library(UTF8PROC PACKAGE libutf8proc-dev HEADER utf8proc.h LIBRARY utf8proc)

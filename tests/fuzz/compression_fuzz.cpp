@@ -1,4 +1,4 @@
-// gzip and Zstandard.
+// gzip, Zstandard, xz and bzip2.
 #include "tests/fuzz/fuzz_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

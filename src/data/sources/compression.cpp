@@ -8,7 +8,22 @@ namespace tokamak {
 
 namespace {
 
+using namespace std::string_view_literals;
+
+/// "BZh", a digit, and the magic number of a block, or of the end where there is none.
+bool is_bzip2(std::string_view begin) {
+  if (!begin.starts_with("BZh") || begin.size() < 5) return false;
+  begin.remove_prefix(4);
+  return begin.starts_with("1AY&SY") || begin.starts_with("\x17rE8P\x90");
+}
+
 bool is_gzip(std::string_view begin) { return begin.starts_with("\x1f\x8b"); }
+
+bool is_xz(std::string_view begin) {
+  return begin.starts_with(
+      "\xfd"
+      "7zXZ\0"sv);
+}
 
 /// A frame of Zstandard, or one to be passed over (RFC 8878, 3.1): their magic numbers are little-endian.
 bool is_zstd(std::string_view begin) {
@@ -23,11 +38,11 @@ struct Compression {
 };
 
 constexpr Compression kCompressions[] = {
-    {"gzip", ".gz", is_gzip, &gzip_decompressor},
-    {"zstd", ".zst", is_zstd, &zstd_decompressor},
+    {"bzip2", ".bz2", is_bzip2, &bzip2_decompressor}, {"xz", ".xz", is_xz, &xz_decompressor},
+    {"gzip", ".gz", is_gzip, &gzip_decompressor},     {"zstd", ".zst", is_zstd, &zstd_decompressor},
     {"zstd", ".zstd", is_zstd, &zstd_decompressor},  // as MDS names it
 };
-constexpr size_t kMagicBytes = 4;
+constexpr size_t kMagicBytes = 10;
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 // Compressed streams of bytes. Which compression it is, a file's first bytes tell, so that pipes are understood too; a
-// file named .gz or .zst that begins otherwise is damaged. For examples see tests/data/sources/compression_test.cpp.
+// file named .gz, .zst and so on that begins otherwise is damaged. For examples see
+// tests/data/sources/compression_test.cpp.
 #pragma once
 
 #include <filesystem>
@@ -18,7 +19,9 @@ struct Decompressor {
   std::string_view missing = {};  // the package to install, where the library was absent at build time; then no `open`
 };
 
+extern const Decompressor bzip2_decompressor;
 extern const Decompressor gzip_decompressor;
+extern const Decompressor xz_decompressor;
 extern const Decompressor zstd_decompressor;
 
 /// The decompressed bytes of a stream, or its bytes as they are if it is not compressed.

@@ -27,10 +27,6 @@ struct Magic {
 
 constexpr Magic kMagics[] = {
     {0, "PK\x03\x04"sv, "a zip archive", "unpack it, and name the folder"},
-    {0,
-     "\xfd"
-     "7zXZ\0"sv,
-     "xz-compressed data", "unpack it (unxz), or compress it with zstd instead"},
     {0, "7z\xbc\xaf\x27\x1c"sv, "a 7z archive", "unpack it, and name the folder"},
     {0, "PAR1\x15"sv, "Parquet", "name it so, *.parquet, or its format (parquet)"},
     {0, "ARROW1\0\0"sv, "Arrow", "name it so, *.arrow, or its format (arrow)"},
@@ -43,9 +39,6 @@ constexpr Magic kMagics[] = {
 constexpr Content kBytesOfZero = {.form = Form::kOther,
                                   .what = "bytes of zero",
                                   .advice = "convert it (UTF-16 is to become UTF-8), name its format, or leave it out"};
-constexpr Content kBzip2 = {.form = Form::kOther,
-                            .what = "bzip2-compressed data",
-                            .advice = "unpack it (bunzip2), or compress it with zstd instead"};
 constexpr Content kCompressed = {
     .form = Form::kOther, .what = "compressed data (once more, if the file is unpacked)", .advice = "unpack it first"};
 constexpr Content kJsonLines = {.form = Form::kJsonLines,
@@ -71,17 +64,11 @@ constexpr Content kNotUtf8 = {.form = Form::kDoubtful,
                               .taken = "bytes as they are",
                               .advice = "if it is Latin-1, convert it (iconv -f latin1 -t utf-8)"};
 
-/// "BZh", a digit, and the magic number of a block.
-bool is_bzip2(std::string_view begin) {
-  return begin.starts_with("BZh") && begin.size() > 4 && begin.substr(4).starts_with("1AY&SY");
-}
-
 /// What is no text.
 std::optional<Content> other_than_text(std::string_view begin) {
   for (const Magic& magic : kMagics)
     if (begin.size() > magic.place && begin.substr(magic.place).starts_with(magic.bytes))
       return Content{.form = Form::kOther, .what = magic.what, .advice = magic.advice};
-  if (is_bzip2(begin)) return kBzip2;
   if (is_compressed(begin)) return kCompressed;
   if (begin.substr(0, kContentBegin).find('\0') != begin.npos) return kBytesOfZero;
   return std::nullopt;
