@@ -25,9 +25,11 @@ fi
 
 python3 tools/docs_pages.py "$out/pages"
 cp tools/mkdocs.yml "$out/mkdocs.yml"
+mkdir -p "$out/pages/assets"
+cp tools/docs_worker.js "$out/pages/assets/iframe-worker.js"
 # Warnings are errors: a page that is in no menu, a link or an anchor that leads nowhere.
 NO_MKDOCS_2_WARNING=1 "$python/bin/mkdocs" build --quiet --strict --clean --config-file="$out/mkdocs.yml"
-if grep -rqE '(src|href)="https?://[^"]*\.(js|css|woff2?)"' "$out/site"; then
+if grep -rqE '<(script|img|iframe)[^>]* src="https?:|<link rel="(stylesheet|preload|preconnect)"[^>]* href="https?:' "$out/site" --include='*.html'; then
   echo "docs-site: a page of $out/site loads something from the network" >&2
   exit 1
 fi
