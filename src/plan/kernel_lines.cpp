@@ -1,6 +1,7 @@
 #include "plan/kernel_lines.h"
 
 #include "base/error.h"
+#include "ops/matmul.h"
 #include "plan/print_plan.h"
 #include "plan/product_names.h"
 
@@ -11,11 +12,12 @@
 namespace tokamak {
 namespace {
 
-// "matmul[add gelu] mlp.c_fc"; short enough for all tables.
+// "matmul[add gelu] mlp.c_fc"; of an optimizer, as Muon has them, "matmul update". Short enough for all tables.
 std::string line_label(const ProductFinder& products, const Node& node) {
   constexpr size_t kLongest = 40, kLongestNamed = 34, kShortest = 12;
   std::optional<NamedProduct> product = products.find(node);
-  if (!product) return kernel_label(node, kLongest);
+  if (!product)
+    return kernel_label(node, kLongest) + (node.op == &op::matmul && node.phase == Phase::kUpdate ? " update" : "");
   std::string name = product_label(*product);
   size_t left = kLongestNamed - std::min(kLongestNamed, name.size() + 1);
   return kernel_label(node, std::max(left, kShortest)) + " " + name;

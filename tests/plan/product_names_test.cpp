@@ -180,6 +180,16 @@ TEST(ProductNames, KernelsOfDifferentProductsHaveLinesOfTheirOwn) {
             (std::vector<std::string>{"matmul mlp.c_fc dgrad x1", "matmul mlp.c_fc wgrad x2", "matmul mlp.c_fc x2"}));
 }
 
+TEST(ProductNames, ProductsOfAnOptimizerSaySo) {
+  Graph graph = parse_graph(R"(graph step {
+  param w = %0 : f32[4,4]
+  %1 = matmul(%0, %0) {trans_a=false, trans_b=true} #update : f32[4,4]
+  update %0 = %1
+})",
+                            find_op);
+  EXPECT_EQ(kernel_lines(make_plan(std::move(graph), {}))[0].label, "matmul update");
+}
+
 TEST(ProductNames, BlocksAreAlike) {
   EXPECT_EQ(without_block("model.layers.11.self_attn.q_proj.weight"), "self_attn.q_proj.weight");
   EXPECT_EQ(without_block("lm_head.weight"), "lm_head.weight");
