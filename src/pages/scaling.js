@@ -43,11 +43,12 @@ function evenTicks(range) {
   return ticks;
 }
 
-// Around the runs and full lines; dashed ones may leave it.
+// Around the runs and full lines; dashed ones may leave it, but for published laws, which runs are compared with.
 function rangeOf(chart, name) {
-  const values = chart.sets.filter(set => set.kind === "points" || set.kind === "line")
+  const kinds = chart.id === "size" ? ["points", "line", "dash"] : ["points", "line"];
+  const values = chart.sets.filter(set => kinds.includes(set.kind))
     .flatMap(set => set.points.map(point => point[name])).filter(value => value > 0);
-  const margin = name === "x" ? 1.15 : 1.04;
+  const margin = chart.id === "size" ? 1.4 : name === "x" ? 1.15 : 1.04;
   return { min: Math.min(...values) / margin, max: Math.max(...values) * margin };
 }
 
