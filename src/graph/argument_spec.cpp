@@ -113,9 +113,11 @@ std::optional<int64_t> dim_of_units(const ArgumentSpec& spec) {
   switch (spec.role) {
     case Role::kColumn:
     case Role::kRow: return apart_dim(spec);
+    case Role::kCache:
+      if (last == 0) return std::nullopt;  // where its texts stand, a number for each
+      [[fallthrough]];
     case Role::kColumnBias:
-    case Role::kValueTable:
-    case Role::kCache: return last;
+    case Role::kValueTable: return last;
     default: return std::nullopt;
   }
 }

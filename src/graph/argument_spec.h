@@ -100,7 +100,8 @@ struct ArgumentSpec {
 /// Of a kColumn or kRow matrix the dim of what is apart, its outputs or its inputs; tensor ranks cut it.
 inline int64_t apart_dim(const ArgumentSpec& spec) { return (spec.role == Role::kColumn) != spec.transposed ? 1 : 0; }
 
-/// Of a tensor with an apart_dim, a kColumnBias, a kValueTable or a kCache: the dim of what is apart; else nothing.
+/// Of a tensor with an apart_dim, a kColumnBias, a kValueTable or a kCache of several dims: the dim of what is apart;
+/// else nothing.
 std::optional<int64_t> dim_of_units(const ArgumentSpec& spec);
 
 /// Whether a tensor of shape `global` may be stored as `stored`: the same, or larger where the padding is.

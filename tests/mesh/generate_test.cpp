@@ -12,7 +12,7 @@
 namespace tokamak::test {
 namespace {
 
-constexpr int64_t kContext = 40, kRows = 4;
+constexpr int64_t kContext = 40, kRows = 5;
 
 RunConfig tiny(bool tied) {
   RunConfig config;
