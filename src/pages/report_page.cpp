@@ -160,6 +160,7 @@ std::string heading(std::span<const RunHistory> runs, const ReportOptions& optio
     if (!points.step.empty())
       text += fmt::format(", {} tokens, {} of training", format_count(points.tokens.back()),
                           format_duration(3600 * points.hours.back()));
+    if (!runs[i].goodput.empty()) text += ", " + runs[i].goodput;
     text += runs[i].is_training ? "; it trains now</li>\n" : "</li>\n";
   }
   return text + "</ul>\n";

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -169,6 +170,14 @@ std::vector<HistorySample> read_samples(const fs::path& file, int64_t steps) {
   return all;
 }
 
+// Of a run that nothing trains until its last event: nobody knows when it was killed.
+std::string goodput_until_now(const RunHistory& run) {
+  if (run.events.empty()) return "";
+  double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  Goodput all = goodput_of(run.events, run.is_training ? now : run.events.back().time);
+  return all.step_seconds > 0 ? format_goodput(all) : "";
+}
+
 }  // namespace
 
 RunHistory read_history(const fs::path& run, size_t points) {
@@ -184,6 +193,7 @@ RunHistory read_history(const fs::path& run, size_t points) {
   if (fs::exists(run / "config.json"))
     flatten(parse_ordered_json(read_file(run / "config.json", kLargeFile)), "", history.config);
   history.is_training = !lock_holder(run / "lock").empty();
+  history.goodput = goodput_until_now(history);
   return history;
 }
 

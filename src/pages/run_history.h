@@ -35,6 +35,7 @@ struct RunHistory {
                               // loss_scale: means of neighbouring steps
   HistoryPoints evaluations;  // validation, and each number of each task
   std::vector<RunEvent> events;
+  std::string goodput;  // format_goodput of all starts, until now where it trains; empty: nothing is saved yet
   std::vector<HistorySample> samples;
   std::vector<std::pair<std::string, std::string>> config;  // key and value, as a run file has them
   bool is_training = false;                                 // a process has the run now

@@ -67,6 +67,20 @@ TEST_F(ReportPage, HistoryHasTokensAndHoursOfTraining) {
   EXPECT_FALSE(run.is_training);
 }
 
+TEST_F(ReportPage, GoodputIsOfSavedStepsUntilTheLastEvent) {
+  std::filesystem::path run = make_run("a", 20);
+  EXPECT_EQ(read_history(run).goodput, "") << "nothing is saved";
+  write_file_quickly(run / "events.jsonl", R"({"event":"start","time":1000,"step":0}
+{"event":"save","time":1060,"step":10,"step_seconds":50}
+{"event":"start","time":1070,"step":10}
+{"event":"save","time":1100,"step":20,"step_seconds":25}
+)");
+  EXPECT_EQ(read_history(run).goodput, "goodput 75.0%: 75 s of saved steps in 100 s, 2 starts");
+  if (chart_library().empty()) return;
+  std::vector<RunHistory> runs = {read_history(run)};
+  EXPECT_NE(report_page(runs, {}).find("of training, goodput 75.0%: 75 s"), std::string::npos);
+}
+
 // A mean of all steps that each point stands for, so that the mean of the points is that of the run.
 TEST_F(ReportPage, LongRunsAreThinnedOut) {
   RunHistory run = read_history(make_run("a", 4000), 100);
