@@ -136,8 +136,7 @@ void check_padding(const RunConfig& asked) {
   user_error(
       "[mesh.tensor] expected ranks that divide the {} heads (of keys) and the {} hidden units with optimizer.name={}, "
       "got {}; take fewer ranks, or adamw",
-      model.num_kv_heads(), model.has_free_sizes() ? model.mlp_width() : 4 * model.width, asked.optimizer.name,
-      asked.mesh.tensor);
+      model.num_kv_heads(), model.mlp_width(), asked.optimizer.name, asked.mesh.tensor);
 }
 
 ResolvedRun resolve(const RunConfig& asked, const Target& target, int64_t steps_done) {

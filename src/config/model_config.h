@@ -68,9 +68,10 @@ struct ModelConfig {
 
   int64_t num_kv_heads() const { return kv_heads > 0 ? kv_heads : heads; }
   int64_t width_of_head() const { return head_width > 0 ? head_width : width / heads; }
-  /// Hidden units of the MLP; where nothing is said, 4 times the width, or with a gate, which takes a third matrix, 8/3
-  /// of it, up to a multiple of 256.
+  /// Hidden units of the MLP: 4 times the width, but of families with free sizes what is said, and where nothing is,
+  /// with a gate, which takes a third matrix, 8/3 of it, up to a multiple of 256.
   int64_t mlp_width() const {
+    if (!has_free_sizes()) return 4 * width;
     if (hidden > 0) return hidden;
     return has_gate() ? (8 * width / 3 + 255) / 256 * 256 : 4 * width;
   }

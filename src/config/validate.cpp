@@ -208,8 +208,7 @@ void check_values(const RunConfig& config) {
 }  // namespace
 
 bool divides_model(const ModelConfig& model, int64_t ranks) {
-  int64_t hidden = model.has_free_sizes() ? model.mlp_width() : 4 * model.width;
-  return model.num_kv_heads() % ranks == 0 && hidden % ranks == 0;
+  return model.num_kv_heads() % ranks == 0 && model.mlp_width() % ranks == 0;
 }
 
 bool divides_padded_model(const ModelConfig& model, int64_t ranks) {

@@ -24,16 +24,15 @@ class SumTrimmer {
       added_[argument.value] = added;
       ValueType type = graph.type(argument.value);
       type.shape[0] -= added.rows;
-      types_[argument.value] = type;
-      forms_[argument.value] = with_type(argument, type);
-      forms_[argument.value].spec.padding = {};
+      ArgumentForm& form = trimmed_forms_[argument.value] = with_type(argument, type);
+      form.spec.padding = {};
     }
   }
 
   bool finds_any() const { return !added_.empty(); }
 
   Graph run() {
-    Rewriter rewriter(graph_, forms_);
+    Rewriter rewriter(graph_, trimmed_forms_);
     for (const auto& [sum, added] : added_) states_[sum] = rewriter.map(sum);
     for (const Node& node : graph_.nodes()) visit(rewriter, node);
     GraphBuilder& g = rewriter.in_phase(Phase::kUpdate);
@@ -78,7 +77,7 @@ class SumTrimmer {
     int producer = graph_.producer(node.inputs[node.inputs[0] == sum ? 1 : 0]);
     if (producer < 0) return kNoValue;
     const Node& made = graph_.nodes()[size_t(producer)];
-    bool has_rows = made.op == &op::pad && graph_.shape(made.inputs[0]) == types_.at(sum).shape;
+    bool has_rows = made.op == &op::pad && graph_.shape(made.inputs[0]) == trimmed_forms_.at(sum).type.shape;
     return has_rows ? made.inputs[0] : kNoValue;
   }
 
@@ -88,7 +87,7 @@ class SumTrimmer {
 
   ValueId trimmed(const Rewriter& rewriter, GraphBuilder& g, const Update& update) const {
     if (auto known = trimmed_.find(update.value); known != trimmed_.end()) return known->second;
-    const Shape& shape = types_.at(update.target).shape;
+    const Shape& shape = trimmed_forms_.at(update.target).type.shape;
     int producer = graph_.producer(update.value);
     if (producer >= 0 && graph_.nodes()[size_t(producer)].op == &op::constant)
       return constant(g, graph_.nodes()[size_t(producer)].attrs.get_double("value"), shape);
@@ -96,12 +95,11 @@ class SumTrimmer {
   }
 
   const Graph& graph_;
-  std::map<ValueId, AddedRows> added_;  // by sum
-  std::map<ValueId, ValueType> types_;  // without them
-  std::map<ValueId, ArgumentForm> forms_;
-  std::set<ValueId> padded_;            // sums that have their rows again
-  std::map<ValueId, ValueId> states_;   // in the new graph
-  std::map<ValueId, ValueId> trimmed_;  // by old value: the same without rows
+  std::map<ValueId, AddedRows> added_;             // by sum
+  std::map<ValueId, ArgumentForm> trimmed_forms_;  // without them
+  std::set<ValueId> padded_;                       // sums that have their rows again
+  std::map<ValueId, ValueId> states_;              // in the new graph
+  std::map<ValueId, ValueId> trimmed_;             // by old value: the same without rows
 };
 
 }  // namespace

@@ -63,6 +63,14 @@ class HuggingFaceFolder : public testing::Test {
     return bytes;
   }
 
+  /// A checkpoint of ours, of step 3.
+  fs::path save_own() {
+    RunConfig run;
+    run.model = small_model();
+    CheckpointState state{
+        .step = 3, .config_json = to_json(run), .for_others = checkpoint_files_for_others(run.model, nullptr)};
+    return save_checkpoint(folder_.path(), state, saved_.store, 2);
+  }
   std::vector<std::string> names() {
     std::vector<std::string> names;
     for (const ParameterInfo& info : saved_.parameters) names.push_back(info.name);
@@ -224,11 +232,7 @@ TEST_F(HuggingFaceFolder, AnotherFolderIsNone) {
 
 // A checkpoint of ours is such a folder, too, and as a checkpoint it is read.
 TEST_F(HuggingFaceFolder, ACheckpointIsOne) {
-  RunConfig run;
-  run.model = small_model();
-  CheckpointState state{
-      .step = 3, .config_json = to_json(run), .for_others = checkpoint_files_for_others(run.model, nullptr)};
-  fs::path path = save_checkpoint(folder_.path(), state, saved_.store, 2);
+  fs::path path = save_own();
   EXPECT_EQ(open_checkpoint(path, nullptr).state.step, 3);
   EXPECT_EQ(peek_model(path).state.step, 3);
   EXPECT_TRUE(peek_model(folder_.path()).files.empty()) << "nothing of gigabytes is read for its sizes";
@@ -242,11 +246,7 @@ TEST_F(HuggingFaceFolder, ACheckpointIsOne) {
 
 // vLLM reads every safetensors file of a folder, but for those that the index leaves out.
 TEST_F(HuggingFaceFolder, TheIndexOfACheckpointNamesTheModelsTensorsAlone) {
-  RunConfig run;
-  run.model = small_model();
-  CheckpointState state{
-      .step = 3, .config_json = to_json(run), .for_others = checkpoint_files_for_others(run.model, nullptr)};
-  fs::path path = save_checkpoint(folder_.path(), state, saved_.store, 2);
+  fs::path path = save_own();
   json index = parse_json(read_file(path / kTensorIndexFile));
   std::map<std::string, std::string> expected;
   for (const std::string& name : names()) expected[name] = "model.safetensors";

@@ -51,11 +51,8 @@ class KeptSaves : public testing::Test {
   }
 
   static RunConfig run_on(const MeshConfig& mesh) {
-    RunConfig config = tiny_mesh_run();
-    config.model.width = 64;
-    config.model.vocab = 611;  // tables that are large enough to be divided, and padded
+    RunConfig config = run_with_large_tables(mesh);
     config.train.batch = 12;
-    config.mesh = mesh;
     return config;
   }
 
@@ -70,9 +67,7 @@ class KeptSaves : public testing::Test {
       session.initialise();
       const TensorStore& store = session.store();
       for (int64_t step : steps) {
-        std::vector<Batch> batches;
-        for (int64_t i = 0; i < session.micro_batches(); ++i) batches.push_back(batch_of(session.resolved(), step, i));
-        session.run_step(batches, step, 1e-2);
+        run_a_step(session, step);
         CompleteSave complete =
             begin_kept_save(rank.folder, state_of(step), store, rank.machines, rank.links, rank.exchange);
         ASSERT_TRUE(complete);

@@ -26,32 +26,18 @@ RunConfig run_by(const OptimizerRule& rule, const MeshConfig& mesh) {
 
 // Calls body(session) on each rank, and returns all tensors as they are then.
 template <typename Body>
-Tensors on_mesh(const RunConfig& config, const Body& body) {
+Tensors tensors_after(const RunConfig& config, const Body& body) {
   Tensors tensors;
-  auto work = [&](const MeshRanks* ranks) {
-    auto backend = cpu::make_backend();
-    set_num_threads(1);
-    Session session = make_session(config, cpu::nominal_platform(1), *backend, 0, ranks);
+  on_mesh(config, [&](Session& session) {
     body(session);
-    const TensorStore& store = session.store();
-    for (const std::string& name : store.names()) {
-      if (is_scratch(store.spec(name).role)) continue;
-      std::vector<std::byte> values(size_t(num_bytes({store.type(name).dtype, store.spec(name).global})));
-      store.read_whole(name, values.data());
-      if (leads(ranks)) tensors[name] = std::move(values);
-    }
-  };
-  Mesh mesh = step_mesh(config.mesh);
-  if (mesh.num_ranks() == 1) return work(nullptr), tensors;
-  run_ranks(int(mesh.num_ranks()), [&](Communicator& world) {
-    MeshRanks ranks(mesh, world);
-    work(&ranks);
+    Tensors mine = tensors_of<std::byte>(session.store());
+    if (session.store().leads()) tensors = std::move(mine);
   });
   return tensors;
 }
 
 Tensors train_and_save(const RunConfig& config, const fs::path& out) {
-  return on_mesh(config, [&](Session& session) {
+  return tensors_after(config, [&](Session& session) {
     session.initialise();
     for (int64_t step = 0; step < 2; ++step)
       session.run_step(std::vector{batch_of(session.resolved(), step, 0)}, step, 1e-2);
@@ -60,7 +46,7 @@ Tensors train_and_save(const RunConfig& config, const fs::path& out) {
 }
 
 Tensors load(const RunConfig& config, const fs::path& checkpoint) {
-  return on_mesh(config, [&](Session& session) {
+  return tensors_after(config, [&](Session& session) {
     session.initialise_states();
     load_parameters(checkpoint, session.store());
     load_optimizer(checkpoint, session.store());

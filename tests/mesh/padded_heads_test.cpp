@@ -90,33 +90,9 @@ TEST(PaddedHeads, OtherOptimizersSayWhatTheyNeed) {
   }
 }
 
-// Calls body(session) on each rank.
-template <typename Body>
-void on_mesh(RunConfig config, const MeshConfig& mesh, const Body& body) {
+RunConfig on(const MeshConfig& mesh, RunConfig config) {
   config.mesh = mesh;
-  auto work = [&](const MeshRanks* ranks) {
-    auto backend = cpu::make_backend();
-    set_num_threads(1);
-    Session session = make_session(config, cpu::nominal_platform(1), *backend, 0, ranks);
-    body(session);
-  };
-  Mesh axes = step_mesh(mesh);
-  if (axes.num_ranks() == 1) return work(nullptr);
-  run_ranks(int(axes.num_ranks()), [&](Communicator& world) {
-    MeshRanks ranks(axes, world);
-    work(&ranks);
-  });
-}
-
-std::map<std::string, std::vector<float>> tensors_of(const Session& session) {
-  std::map<std::string, std::vector<float>> tensors;
-  const TensorStore& store = session.store();
-  for (const std::string& name : store.names()) {
-    if (is_scratch(store.spec(name).role)) continue;
-    tensors[name].resize(size_t(num_elements(store.spec(name).global)));
-    store.read_whole(name, tensors[name].data());
-  }
-  return tensors;
+  return config;
 }
 
 // What ranks write, each its part or one of them all, is what the model has without padding, and opens on any of them.
@@ -128,23 +104,23 @@ TEST(PaddedHeads, CheckpointsHaveNoneOfThem) {
       config.model.width *= 10;  // so that tensors are divided over ranks that write them
       TemporaryFolder out;
       std::map<std::string, std::vector<float>> saved;
-      on_mesh(config, from, [&](Session& session) {
+      on_mesh(on(from, config), [&](Session& session) {
         session.initialise();
-        session.run_step(std::vector{batch_of(session.resolved(), 0, 0)}, 0, 1e-2);
+        run_a_step(session, 0);
         CheckpointState state{.step = 1, .config_json = "{}"};
         if (!save_in_slices(out.path(), state, session.store(), 2))
           save_checkpoint(out.path(), state, session.store(), 2);
-        auto tensors = tensors_of(session);
+        auto tensors = tensors_of<float>(session.store());
         if (session.store().leads()) saved = std::move(tensors);
       });
       fs::path checkpoint = out / "checkpoints/step_00000001";
       EXPECT_NO_THROW(verify_checkpoint(checkpoint));
       for (const MeshConfig& to : meshes)
-        on_mesh(config, to, [&](Session& session) {
+        on_mesh(on(to, config), [&](Session& session) {
           session.initialise_states();
           load_parameters(checkpoint, session.store());
           load_optimizer(checkpoint, session.store());
-          auto tensors = tensors_of(session);
+          auto tensors = tensors_of<float>(session.store());
           if (session.store().leads()) EXPECT_TRUE(tensors == saved) << "tensor " << from.tensor << " to " << to.tensor;
         });
     }
@@ -154,11 +130,12 @@ TEST(PaddedHeads, CheckpointsHaveNoneOfThem) {
 TEST(PaddedHeads, BeginAsOneRankDoes) {
   RunConfig config = odd_run(three_heads());
   std::map<std::string, std::vector<float>> one;
-  on_mesh(config, {.data = 1}, [&](Session& session) { session.initialise(), one = tensors_of(session); });
+  on_mesh(on({.data = 1}, config),
+          [&](Session& session) { session.initialise(), one = tensors_of<float>(session.store()); });
   for (bool shares : {false, true})
-    on_mesh(config, {.data = 1, .tensor = 2}, [&](Session& session) {
+    on_mesh(on({.data = 1, .tensor = 2}, config), [&](Session& session) {
       shares ? session.initialise_shares() : session.initialise();
-      auto tensors = tensors_of(session);
+      auto tensors = tensors_of<float>(session.store());
       if (session.store().leads()) EXPECT_TRUE(tensors == one);
     });
 }

@@ -19,27 +19,17 @@ namespace fs = std::filesystem;
 CheckpointState state_of(int64_t step) { return {.step = step, .config_json = "{}"}; }
 
 RunConfig run_on(const MeshConfig& mesh) {
-  RunConfig config = tiny_mesh_run();
-  config.model.width = 64;
-  config.model.vocab = 611;  // tables that are large enough to be divided, and padded
+  RunConfig config = run_with_large_tables(mesh);
   config.optimizer.ema = 0.5;
-  config.mesh = mesh;
   return config;
 }
 
 // Calls body(session) on each rank after a step.
 template <typename Body>
 void on_ranks(const RunConfig& config, const Body& body) {
-  Mesh mesh = step_mesh(config.mesh);
-  run_ranks(int(mesh.num_ranks()), [&](Communicator& world) {
-    MeshRanks ranks(mesh, world);
-    auto backend = cpu::make_backend();
-    set_num_threads(1);
-    Session session = make_session(config, cpu::nominal_platform(1), *backend, 0, &ranks);
+  on_mesh(config, [&](Session& session) {
     session.initialise();
-    std::vector<Batch> batches;
-    for (int64_t i = 0; i < session.micro_batches(); ++i) batches.push_back(batch_of(session.resolved(), 0, i));
-    session.run_step(batches, 0, 1e-2);
+    run_a_step(session, 0);
     body(session);
   });
 }

@@ -94,6 +94,21 @@ inline std::vector<double> evaluate_step(Session& session, int64_t step) {
   return all;
 }
 
+/// What a checkpoint has of a session's tensors, as elements of type T; on the rank that leads, others have zeros. All
+/// ranks call it.
+template <typename T>
+std::map<std::string, std::vector<T>> tensors_of(const TensorStore& store) {
+  std::map<std::string, std::vector<T>> tensors;
+  for (const std::string& name : store.names()) {
+    if (is_scratch(store.spec(name).role)) continue;
+    int64_t bytes = num_bytes({store.type(name).dtype, store.spec(name).global});
+    std::vector<T>& values = tensors[name];
+    values.resize(size_t(bytes) / sizeof(T));
+    store.read_whole(name, values.data());
+  }
+  return tensors;
+}
+
 inline Outcome train_steps(const RunConfig& config, const MeshRanks* ranks) {
   auto backend = cpu::make_backend();
   set_num_threads(1);  // ranks share the cores
@@ -109,13 +124,7 @@ inline Outcome train_steps(const RunConfig& config, const MeshRanks* ranks) {
     outcome.norms.push_back(result.grad_norm);
   }
   outcome.evaluated = evaluate_step(session, kSteps);
-  const TensorStore& store = session.store();
-  for (const std::string& name : store.names()) {
-    if (is_scratch(store.spec(name).role)) continue;
-    std::vector<float> values(size_t(num_elements(store.spec(name).global)));
-    store.read_whole(name, values.data());
-    outcome.tensors[name] = std::move(values);
-  }
+  outcome.tensors = tensors_of<float>(session.store());
   return outcome;
 }
 
@@ -148,6 +157,39 @@ inline void expect_close(const Outcome& expected, const Outcome& got, const std:
 
 inline double mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / double(values.size());
+}
+
+/// Calls body(session) on each rank of the configuration's mesh.
+template <typename Body>
+void on_mesh(const RunConfig& config, const Body& body) {
+  auto work = [&](const MeshRanks* ranks) {
+    auto backend = cpu::make_backend();
+    set_num_threads(1);
+    Session session = make_session(config, cpu::nominal_platform(1), *backend, 0, ranks);
+    body(session);
+  };
+  Mesh mesh = step_mesh(config.mesh);
+  if (mesh.num_ranks() == 1) return work(nullptr);
+  run_ranks(int(mesh.num_ranks()), [&](Communicator& world) {
+    MeshRanks ranks(mesh, world);
+    work(&ranks);
+  });
+}
+
+/// A step on the batches of that number.
+inline void run_a_step(Session& session, int64_t step) {
+  std::vector<Batch> batches;
+  for (int64_t i = 0; i < session.micro_batches(); ++i) batches.push_back(batch_of(session.resolved(), step, i));
+  session.run_step(batches, step, 1e-2);
+}
+
+/// With tables that are large enough to be divided among those that write them, and padded.
+inline RunConfig run_with_large_tables(const MeshConfig& mesh) {
+  RunConfig config = tiny_mesh_run();
+  config.model.width = 64;
+  config.model.vocab = 611;
+  config.mesh = mesh;
+  return config;
 }
 
 /// On the mesh of the configuration; what rank 0 has.

@@ -1,6 +1,8 @@
 #include "passes/pad_vocab.h"
 
 #include "autodiff/differentiate.h"
+#include "config/mesh_config.h"
+#include "passes/step_mesh.h"
 #include "tests/support/graph_text.h"
 #include "tests/support/random_tensors.h"
 
@@ -45,6 +47,25 @@ TEST(PadVocab, PadsTheWeightAndNotTheClasses) {
     %8 = reduce_sum(%6) {dims=[0], keep=false} : f32[]
     result loss = %8
   })"));
+}
+
+// Untied, beside a classifier of its own; tensor ranks cut its rows.
+TEST(PadVocab, ATableThatIsLookedUpGetsRowsThatTensorRanksDivide) {
+  constexpr const char* kTable = R"(graph g {
+    input tokens = %0 : i32[2,3]
+    param table = %1 {role="embedding"} : f32[5,4]
+    %2 = embedding(%1, %0) : f32[2,3,4]
+    result y = %2
+  })";
+  Graph table = parse(kTable);
+  EXPECT_FALSE(pad_vocab(table, to_multiple_of(8))) << "on one rank it stays as it is";
+  PassContext context = to_multiple_of(8);
+  context.mesh = step_mesh({.data = 1, .tensor = 2});
+  EXPECT_TRUE(pad_vocab(table, context));
+  EXPECT_EQ(table.shape(table.find_argument("table")), (Shape{6, 4}));
+  Graph shown = parse(kTable);
+  shown.add_result("table", shown.find_argument("table"));
+  EXPECT_FALSE(pad_vocab(shown, context)) << "someone sees all of it";
 }
 
 TEST(PadVocab, ArgmaxMayLookAtTheSameColumns) {
