@@ -32,7 +32,7 @@ struct CheckpointState {
   KnownGoodState good;      // of the steps so far
   int64_t best = 0;         // step of the checkpoint that is kept as the best of those before; 0: none is
   bool is_extra = false;    // saved as the best alone, beside those that are saved every so many steps
-  /// Texts for other programs, by file name, that lie beside the tensors (checkpoint/hugging_face_folder.h). What is
+  /// Texts for other programs, by file name, that lie beside the tensors (checkpoint/hugging_face_files.h). What is
   /// read does not have them.
   std::map<std::string, std::string> for_others = {};
 };

@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "checkpoint/checkpoint_tensors.h"
 #include "checkpoint/float_conversion.h"
+#include "checkpoint/hugging_face_files.h"
 #include "checkpoint/hugging_face_folder.h"
 #include "checkpoint/model_tensors.h"
 #include "checkpoint/model_types.h"

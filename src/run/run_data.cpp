@@ -4,7 +4,7 @@
 
 #include "base/checksum.h"
 #include "base/error.h"
-#include "checkpoint/hugging_face_folder.h"
+#include "checkpoint/hugging_face_files.h"
 #include "checkpoint/run_folder.h"
 #include "config/config.h"
 #include "data/check_targets.h"

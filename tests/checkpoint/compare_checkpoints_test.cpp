@@ -1,6 +1,6 @@
 #include "checkpoint/compare_checkpoints.h"
 #include "checkpoint/checkpoint_tensors.h"
-#include "checkpoint/hugging_face_folder.h"
+#include "checkpoint/hugging_face_files.h"
 #include "checkpoint/safetensors.h"
 #include "config/config.h"
 #include "config/json.h"

@@ -1,7 +1,7 @@
 #include "checkpoint/export_model.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "checkpoint/hugging_face_folder.h"
+#include "checkpoint/hugging_face_files.h"
 #include "checkpoint/model_types.h"
 #include "checkpoint/safetensors.h"
 #include "config/config.h"

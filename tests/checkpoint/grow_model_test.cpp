@@ -1,6 +1,6 @@
 // A model that gets rows for added tokens.
 #include "checkpoint/export_model.h"
-#include "checkpoint/hugging_face_folder.h"
+#include "checkpoint/hugging_face_files.h"
 #include "checkpoint/run_folder.h"
 #include "checkpoint/safetensors.h"
 #include "config/config.h"

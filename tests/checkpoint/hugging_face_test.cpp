@@ -2,6 +2,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/hugging_face_files.h"
 #include "checkpoint/hugging_face_folder.h"
 #include "checkpoint/safetensors.h"
 #include "config/config.h"

@@ -2,7 +2,7 @@
 #include "checkpoint/verify.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/checkpoint_tensors.h"
-#include "checkpoint/hugging_face_folder.h"
+#include "checkpoint/hugging_face_files.h"
 #include "checkpoint/safetensors.h"
 #include "config/config.h"
 #include "config/json.h"

@@ -7,7 +7,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "base/parallel.h"
-#include "checkpoint/hugging_face_folder.h"
+#include "checkpoint/hugging_face_files.h"
 #include "config/config.h"
 #include "data/data_tokenizer.h"
 #include "data/ledger_record.h"
