@@ -1,7 +1,7 @@
 #include "compile/float8_table.h"
 
 #include "ops/classifier.h"
-#include "passes/float8_products.h"
+#include "passes/float8_choice.h"
 #include "plan/product_names.h"
 
 #include <fmt/format.h>

@@ -25,23 +25,8 @@
 
 #include "passes/pass.h"
 
-#include <optional>
-#include <vector>
-
 namespace tokamak {
 
 bool float8_products(Graph& graph, const PassContext& context);
-
-/// What the pass makes of a product, and why it leaves it.
-enum class Float8Choice : uint8_t {
-  kEightBits,
-  kNumbersSaid,    // the node says its numbers already
-  kSizes,          // no multiples of 16
-  kCastsTakeMore,  // than the product would save
-  kRangeUnknown,   // of an operand
-};
-
-/// By node of a graph on which the pass has not run; none where it is no product.
-std::vector<std::optional<Float8Choice>> float8_choices(const Graph& graph, const PassContext& context);
 
 }  // namespace tokamak

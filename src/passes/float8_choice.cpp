@@ -1,0 +1,222 @@
+#include "passes/float8_choice.h"
+
+#include "cost/price.h"
+#include "ops/classifier.h"
+#include "ops/cross_entropy.h"
+#include "ops/generate.h"
+#include "ops/matmul.h"
+#include "ops/matmul_dims.h"
+#include "ops/movement.h"
+#include "ops/norm.h"
+#include "ops/pointwise.h"
+#include "ops/reduce.h"
+#include "ops/rms_norm.h"
+
+#include <algorithm>
+
+namespace tokamak {
+namespace {
+
+constexpr int64_t kMultiple = 16;   // of all sizes, as the tensor cores and the library want them
+constexpr double kLaunches = 4;     // kernels that a product's scales and casts are
+constexpr double kWeightBytes = 6;  // of each element: read for the largest and for the cast, written, transposed
+
+bool is_norm(const Node& node) { return node.op == &op::layer_norm || node.op == &op::rms_norm; }
+bool is_norm_gradient(const Node& node) { return node.op == &op::layer_norm_grad || node.op == &op::rms_norm_grad; }
+bool is_product(const Node& node) { return node.op == &op::matmul || node.op == &op::classifier; }
+
+const Node* maker_of(const Graph& graph, ValueId value) {
+  int maker = graph.producer(value);
+  return maker < 0 ? nullptr : &graph.nodes()[size_t(maker)];
+}
+
+class Float8Chooser {
+ public:
+  Float8Chooser(const Graph& graph, const Target& target)
+      : graph_(graph), target_(target), users_(find_users(graph)), escaping_(find_escaping(graph)),
+        product_uses_(find_product_uses(graph)), has_loss_(has_loss_gradient(graph)) {
+    choose_known();
+    for (const Node& node : graph_.nodes()) {
+      if (node.op == &op::gelu) choose_hidden(node.outputs[0], product_before(node.inputs[0]));
+      if (node.op == &op::gelu_grad) choose_hidden(node.outputs[0], product_before(node.inputs[1]));
+    }
+  }
+
+  Float8Uses take() { return std::move(uses_); }
+
+  std::vector<std::optional<Float8Choice>> choices() const {
+    std::vector<std::optional<Float8Choice>> choices;
+    for (size_t n = 0; n < graph_.nodes().size(); ++n) {
+      const Node& node = graph_.nodes()[n];
+      std::optional<Float8Choice>& choice = choices.emplace_back();
+      if (!is_product(node)) continue;
+      choice = uses_.products.contains(int(n)) ? Float8Choice::kEightBits : why_left(node, product_uses_[n]);
+    }
+    return choices;
+  }
+
+ private:
+  static bool has_loss_gradient(const Graph& graph) {
+    return std::ranges::any_of(graph.nodes(), [](const Node& node) {
+      return node.op == &op::classifier || node.op == &op::cross_entropy_grad;
+    });
+  }
+
+  Float8Choice why_left(const Node& node, ProductUse use) const {
+    if (node.attrs.find("result")) return Float8Choice::kNumbersSaid;
+    MatmulDims d = dims(node);
+    if (d.m % kMultiple != 0 || d.n % kMultiple != 0 || d.k % kMultiple != 0) return Float8Choice::kSizes;
+    bool may_pay = use == ProductUse::kWeightGradient ? pays_for_weight(d) : pays(d);
+    return may_pay ? Float8Choice::kRangeUnknown : Float8Choice::kCastsTakeMore;
+  }
+
+  // Products of what norms make, and of the residual stream's gradient.
+  void choose_known() {
+    for (size_t n = 0; n < graph_.nodes().size(); ++n) {
+      const Node& node = graph_.nodes()[n];
+      ProductUse use = product_uses_[n];
+      if (!is_product(node) || !takes(node, use)) continue;
+      uses_.products[int(n)] = use;
+      const Node* norm = reads_gradient(node, use) ? nullptr : norm_behind(graph_, node.inputs[0]);
+      uses_.sources[norm ? norm->outputs[0] : node.inputs[0]] = !norm;
+    }
+  }
+
+  // The product that a function is applied to, perhaps with a bias; -1: there is none.
+  int product_before(ValueId value) const {
+    int n = graph_.producer(value);
+    if (n >= 0 && graph_.nodes()[size_t(n)].op == &op::add) n = graph_.producer(graph_.nodes()[size_t(n)].inputs[0]);
+    return n >= 0 && graph_.nodes()[size_t(n)].op == &op::matmul ? n : -1;
+  }
+
+  // GELU of a chosen product, or its gradient: where all products that read it can have eight bits, nothing else is
+  // stored of it.
+  void choose_hidden(ValueId value, int product) {
+    if (product < 0 || !uses_.products.contains(product)) return;
+    bool gradient = reads_gradient(graph_.nodes()[size_t(product)], uses_.products.at(product));
+    if (!gradient && !norm_behind(graph_, graph_.nodes()[size_t(product)].inputs[0])) return;
+    std::map<int, ProductUse> found;
+    if (!find_narrow_readers(value, value, gradient, found) || found.empty()) return;
+    uses_.products.insert(found.begin(), found.end());
+    uses_.sources[value] = gradient;
+    if (!gradient) uses_.hidden[product] = value;
+  }
+
+  // Of `value` or a view of it. False where one needs it as it is; sums of a gradient are part of its product.
+  bool find_narrow_readers(ValueId hidden, ValueId value, bool gradient, std::map<int, ProductUse>& found) const {
+    for (int n : users_[size_t(value)]) {
+      const Node& reader = graph_.nodes()[size_t(n)];
+      bool sums = reader.op == &op::cast || reader.op == &op::reduce_sum;
+      if (reader.op == &op::reshape) {
+        if (!find_narrow_readers(hidden, reader.outputs[0], gradient, found)) return false;
+      } else if (gradient && sums) {
+        continue;
+      } else if (reader.op == &op::matmul && takes_hidden(reader, value, gradient)) {
+        found[n] = reader.attrs.get_bool("trans_a") ? ProductUse::kWeightGradient
+                   : gradient                       ? ProductUse::kInputGradient
+                                                    : ProductUse::kForward;
+      } else {
+        return false;
+      }
+    }
+    return !escaping_[size_t(value)];
+  }
+
+  bool takes_hidden(const Node& node, ValueId value, bool gradient) const {
+    const ValueType &a = graph_.type(node.inputs[0]), &b = graph_.type(node.inputs[1]);
+    if (node.inputs.size() != 2 || a.dtype != DType::kBF16 || b.dtype != DType::kBF16 || b.shape.size() != 2)
+      return false;
+    if (node.inputs[0] == node.inputs[1] || node.attrs.find("result")) return false;  // whose numbers are said
+    MatmulDims d = dims(node);
+    if (d.m % kMultiple != 0 || d.n % kMultiple != 0 || d.k % kMultiple != 0) return false;
+    if (!node.attrs.get_bool("trans_a")) return node.inputs[0] == value && pays(d);
+    if (node.attrs.get_bool("trans_b") || !pays_for_weight(d)) return false;
+    // The other operand has eight bits for other products already.
+    ValueId other = behind_views(graph_, node.inputs[gradient ? 0 : 1]);
+    auto source = uses_.sources.find(other);
+    return node.inputs[gradient ? 1 : 0] == value && source != uses_.sources.end() && source->second == !gradient;
+  }
+
+  // Whether a value is the residual stream's gradient as a norm's kernel leaves it: what the norm's branch adds to it.
+  bool is_stream_gradient(ValueId value) const {
+    const Node* maker = maker_of(graph_, value);
+    if (!maker) return false;
+    if (is_norm_gradient(*maker)) return true;
+    if (maker->op != &op::add) return false;
+    return std::ranges::any_of(maker->inputs, [&](ValueId input) {
+      const Node* branch = maker_of(graph_, input);
+      return branch && is_norm_gradient(*branch);
+    });
+  }
+
+  // Whether the left operand is one whose range is known.
+  bool has_range(const Node& node, ProductUse use) const {
+    if (node.op == &op::classifier || use == ProductUse::kForward) return norm_behind(graph_, node.inputs[0]);
+    return use == ProductUse::kInputGradient && has_loss_ && is_stream_gradient(node.inputs[0]);
+  }
+
+  // Sizes of the product, or of the logits.
+  MatmulDims dims(const Node& node) const {
+    const ValueType &x = graph_.type(node.inputs[0]), &weight = graph_.type(node.inputs[1]);
+    if (node.op == &op::matmul) return matmul_dims({*node.op, {x, weight}, node.attrs});
+    return {1, x.shape[0], weight.shape[0], x.shape[1], {}};
+  }
+
+  bool takes(const Node& node, ProductUse use) const {
+    if (node.inputs.size() > (node.op == &op::matmul ? 2 : 4) || !has_range(node, use)) return false;
+    if (graph_.dtype(node.inputs[0]) != DType::kBF16 || graph_.dtype(node.inputs[1]) != DType::kBF16) return false;
+    if (graph_.shape(node.inputs[1]).size() != 2) return false;
+    if (node.op == &op::matmul && node.attrs.get_bool("trans_a")) return false;
+    MatmulDims d = dims(node);
+    return d.m % kMultiple == 0 && d.n % kMultiple == 0 && d.k % kMultiple == 0 && pays(d);
+  }
+
+  bool pays(const MatmulDims& d) const {
+    return saves_more(d, double(d.m) * double(d.k) + kWeightBytes * double(d.n) * double(d.k));
+  }
+
+  // The same of a weight's gradient, whose smaller operand is transposed.
+  bool pays_for_weight(const MatmulDims& d) const {
+    return saves_more(d, 2 * double(std::min(d.m, d.n)) * double(d.k));
+  }
+
+  // The product in bf16 against that in eight bits, with casts that move so many bytes.
+  bool saves_more(const MatmulDims& d, double bytes) const {
+    double flops = 2 * double(d.m) * double(d.n) * double(d.k);
+    return product_seconds(flops, NumberFormat::kBf16, target_) >
+           product_seconds(flops, NumberFormat::kF8E4M3, target_) + copies_seconds(bytes, kLaunches, target_);
+  }
+
+  const Graph& graph_;
+  const Target& target_;
+  Users users_;
+  std::vector<bool> escaping_;
+  std::vector<ProductUse> product_uses_;
+  bool has_loss_;
+  Float8Uses uses_;
+};
+
+}  // namespace
+
+ValueId behind_views(const Graph& graph, ValueId value) {
+  const Node* maker = maker_of(graph, value);
+  return maker && maker->op == &op::reshape ? behind_views(graph, maker->inputs[0]) : value;
+}
+
+const Node* norm_behind(const Graph& graph, ValueId value) {
+  ValueId made = behind_views(graph, value);
+  const Node* maker = maker_of(graph, made);
+  return maker && is_norm(*maker) && maker->outputs[0] == made ? maker : nullptr;
+}
+
+bool reads_gradient(const Node& node, ProductUse use) {
+  return node.op == &op::matmul && use == ProductUse::kInputGradient;
+}
+
+Float8Uses choose_float8(const Graph& graph, const Target& target) { return Float8Chooser(graph, target).take(); }
+
+std::vector<std::optional<Float8Choice>> float8_choices(const Graph& graph, const PassContext& context) {
+  return Float8Chooser(graph, context.target).choices();
+}
+
+}  // namespace tokamak

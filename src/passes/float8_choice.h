@@ -1,0 +1,43 @@
+// Which products float8_products gives operands of eight bits, and where those are made.
+// Tests: tests/passes/float8_products_test.cpp
+#pragma once
+
+#include "passes/pass.h"
+#include "passes/product_use.h"
+
+#include <map>
+#include <optional>
+#include <vector>
+
+namespace tokamak {
+
+/// Of a graph on which the pass has not run.
+struct Float8Uses {
+  std::map<int, ProductUse> products;  // by node
+  /// What is rounded to eight bits for their operands, weights apart, and whether it is a gradient: the operands
+  /// themselves, or what views of them show.
+  std::map<ValueId, bool> sources;
+  std::map<int, ValueId> hidden;  // by product: GELU of it, which is stored in eight bits
+};
+Float8Uses choose_float8(const Graph& graph, const Target& target);
+
+/// What the pass makes of a product, and why it leaves it.
+enum class Float8Choice : uint8_t {
+  kEightBits,
+  kNumbersSaid,    // the node says its numbers already
+  kSizes,          // no multiples of 16
+  kCastsTakeMore,  // than the product would save
+  kRangeUnknown,   // of an operand
+};
+
+/// By node; none where it is no product.
+std::vector<std::optional<Float8Choice>> float8_choices(const Graph& graph, const PassContext& context);
+
+/// The value that views show.
+ValueId behind_views(const Graph& graph, ValueId value);
+/// The norm that makes a value, through views; null where it is something else.
+const Node* norm_behind(const Graph& graph, ValueId value);
+/// Whether a chosen product's left operand is a gradient.
+bool reads_gradient(const Node& node, ProductUse use);
+
+}  // namespace tokamak
