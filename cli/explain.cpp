@@ -216,13 +216,14 @@ std::vector<std::vector<double>> measure_kernels(const CompiledStep& step, const
 // Stages and schedule; with --graph or --plan also the programs of all stages.
 void explain_pipeline(const ResolvedRun& run, const ExplainOptions& options, const Machine& machine) {
   const Platform& platform = machine.platform;
-  CompiledPipeline pipeline = compile_pipeline(run, platform);
+  Float8Table float8;
+  CompiledPipeline pipeline = compile_pipeline(run, platform, float8.observer(context_of(run, platform)));
   print_model(run.asked);
   print_mesh(run);
   print_groups(run.asked);
   print_target(platform.target, run);
   print_notes(options, machine);
-  fmt::print("\n{}", format_pipeline(pipeline));
+  fmt::print("{}\n{}", float8.text(), format_pipeline(pipeline));
   print_fit(*std::ranges::max_element(pipeline.stages, {}, &CompiledStep::total_bytes), options, machine);
   print_advice(run.asked, platform);
   for (size_t stage = 0; stage < pipeline.stages.size() && (options.graph || options.plan); ++stage) {

@@ -27,6 +27,13 @@ std::string_view words_of(Float8Choice choice) {
   return "";
 }
 
+std::string parameters_of(const Graph& graph) {
+  std::string names;
+  for (const Argument& argument : graph.arguments())
+    if (argument.kind == Argument::Kind::kParameter) names += argument.name + " ";
+  return names;
+}
+
 }  // namespace
 
 PassObserver Float8Table::observer(const PassContext& context) {
@@ -36,7 +43,7 @@ PassObserver Float8Table::observer(const PassContext& context) {
     auto float8 = std::find_if(all.begin(), all.end(), [](const Pass& other) { return other.name == kPass; });
     if (&pass < &*float8)
       before_ = after;
-    else if (counts_.empty())
+    else if (seen_.insert(parameters_of(before_)).second)
       add(before_, context);  // also where it changed nothing, of which nobody hears
   };
 }

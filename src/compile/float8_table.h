@@ -5,13 +5,15 @@
 #include "passes/pass.h"
 
 #include <map>
+#include <set>
 #include <string>
 
 namespace tokamak {
 
 class Float8Table {
  public:
-  /// Looks at what is compiled while it is there, up to the first graph with products. None without fp8.
+  /// Looks at what is compiled while it is there: at each graph of other parameters than those before, as the parts of
+  /// a pipeline are. None without fp8.
   PassObserver observer(const PassContext& context);
 
   /// A line for products that are alike in all blocks: "    12 x attn.c_attn dgrad  bf16: ...".
@@ -21,6 +23,7 @@ class Float8Table {
   void add(const Graph& graph, const PassContext& context);
 
   Graph before_;                       // as the passes before that one left it
+  std::set<std::string> seen_;         // of each graph the parameters
   std::map<std::string, int> counts_;  // by line
 };
 

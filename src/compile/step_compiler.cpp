@@ -269,6 +269,8 @@ PassContext context_of(const ResolvedRun& run, const Platform& platform) {
   PassContext context{platform, run.compile};
   context.slots = run.slots.count;
   context.own_inputs = run.has_slots();
+  if (!run.asked.data.mask_documents)
+    context.loss_weight = 1.0 / double(run.program_windows() * run.asked.model.context);
   context.mesh = run.mesh;
   context.zero = asked.zero;
   context.gathers_once = gathers_once(asked) && (is_low(run.compile.precision) || !divides_evenly(run.mesh));

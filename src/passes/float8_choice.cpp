@@ -2,6 +2,7 @@
 
 #include "cost/price.h"
 #include "ops/classifier.h"
+#include "ops/collective.h"
 #include "ops/cross_entropy.h"
 #include "ops/generate.h"
 #include "ops/matmul.h"
@@ -23,6 +24,7 @@ constexpr double kWeightBytes = 6;  // of each element: read for the largest and
 
 bool is_norm(const Node& node) { return node.op == &op::layer_norm || node.op == &op::rms_norm; }
 bool is_norm_gradient(const Node& node) { return node.op == &op::layer_norm_grad || node.op == &op::rms_norm_grad; }
+bool is_gather(const Node& node) { return node.op == &op::all_gather && node.inputs.size() == 1; }
 bool is_product(const Node& node) { return node.op == &op::matmul || node.op == &op::classifier; }
 
 const Node* maker_of(const Graph& graph, ValueId value) {
@@ -30,16 +32,24 @@ const Node* maker_of(const Graph& graph, ValueId value) {
   return maker < 0 ? nullptr : &graph.nodes()[size_t(maker)];
 }
 
+// What was rounded to 16 bits.
+ValueId wide_origin_of(const Graph& graph, ValueId value) {
+  ValueId made = origin_of(graph, value);
+  const Node* maker = maker_of(graph, made);
+  return maker && maker->op == &op::cast ? origin_of(graph, maker->inputs[0]) : made;
+}
+
 class Float8Chooser {
  public:
   Float8Chooser(const Graph& graph, const Target& target)
       : graph_(graph), target_(target), users_(find_users(graph)), escaping_(find_escaping(graph)),
-        product_uses_(find_product_uses(graph)), has_loss_(has_loss_gradient(graph)) {
+        product_uses_(find_product_uses(graph)) {
     choose_known();
     for (const Node& node : graph_.nodes()) {
       if (node.op == &op::gelu) choose_hidden(node.outputs[0], product_before(node.inputs[0]));
       if (node.op == &op::gelu_grad) choose_hidden(node.outputs[0], product_before(node.inputs[1]));
     }
+    place_gathered();
   }
 
   Float8Uses take() { return std::move(uses_); }
@@ -56,12 +66,6 @@ class Float8Chooser {
   }
 
  private:
-  static bool has_loss_gradient(const Graph& graph) {
-    return std::ranges::any_of(graph.nodes(), [](const Node& node) {
-      return node.op == &op::classifier || node.op == &op::cross_entropy_grad;
-    });
-  }
-
   Float8Choice why_left(const Node& node, ProductUse use) const {
     if (node.attrs.find("result")) return Float8Choice::kNumbersSaid;
     MatmulDims d = dims(node);
@@ -77,8 +81,7 @@ class Float8Chooser {
       ProductUse use = product_uses_[n];
       if (!is_product(node) || !takes(node, use)) continue;
       uses_.products[int(n)] = use;
-      const Node* norm = reads_gradient(node, use) ? nullptr : norm_behind(graph_, node.inputs[0]);
-      uses_.sources[norm ? norm->outputs[0] : node.inputs[0]] = !norm;
+      uses_.sources[origin_of(graph_, node.inputs[0])] = reads_gradient(node, use);
     }
   }
 
@@ -132,15 +135,16 @@ class Float8Chooser {
     if (!node.attrs.get_bool("trans_a")) return node.inputs[0] == value && pays(d);
     if (node.attrs.get_bool("trans_b") || !pays_for_weight(d)) return false;
     // The other operand has eight bits for other products already.
-    ValueId other = behind_views(graph_, node.inputs[gradient ? 0 : 1]);
+    ValueId other = origin_of(graph_, node.inputs[gradient ? 0 : 1]);
     auto source = uses_.sources.find(other);
     return node.inputs[gradient ? 1 : 0] == value && source != uses_.sources.end() && source->second == !gradient;
   }
 
-  // Whether a value is the residual stream's gradient as a norm's kernel leaves it: what the norm's branch adds to it.
+  // Whether a value is the residual stream's gradient as a norm's kernel leaves it: what the norm's branch adds to it;
+  // or as the next stage of a pipeline sent it.
   bool is_stream_gradient(ValueId value) const {
     const Node* maker = maker_of(graph_, value);
-    if (!maker) return false;
+    if (!maker) return graph_.argument_of(value)->spec.role == Role::kResidual;
     if (is_norm_gradient(*maker)) return true;
     if (maker->op != &op::add) return false;
     return std::ranges::any_of(maker->inputs, [&](ValueId input) {
@@ -152,7 +156,39 @@ class Float8Chooser {
   // Whether the left operand is one whose range is known.
   bool has_range(const Node& node, ProductUse use) const {
     if (node.op == &op::classifier || use == ProductUse::kForward) return norm_behind(graph_, node.inputs[0]);
-    return use == ProductUse::kInputGradient && has_loss_ && is_stream_gradient(node.inputs[0]);
+    return use == ProductUse::kInputGradient && is_stream_gradient(wide_origin_of(graph_, node.inputs[0]));
+  }
+
+  // So far sources are what products' operands begin with.
+  void place_gathered() {
+    std::map<ValueId, bool> origins = std::move(uses_.sources);
+    uses_.sources.clear();
+    for (const auto& [n, use] : uses_.products) {
+      const ValueIds& operands = graph_.nodes()[size_t(n)].inputs;
+      size_t sources = use == ProductUse::kWeightGradient && graph_.nodes()[size_t(n)].op == &op::matmul ? 2 : 1;
+      for (size_t i = 0; i < sources; ++i) place(operands[i], origins.at(origin_of(graph_, operands[i])));
+    }
+  }
+
+  void place(ValueId value, bool gradient) {
+    const Node* maker = maker_of(graph_, value);
+    bool view = maker && maker->op == &op::reshape, gathered = maker && is_gather(*maker);
+    if (gathered && reads_eight_bits(value)) uses_.narrow.insert(value);
+    if (view || uses_.narrow.contains(value)) {
+      place(maker->inputs[0], gradient);
+      if (view && uses_.narrow.contains(maker->inputs[0])) uses_.narrow.insert(value);
+    } else {
+      uses_.sources[value] = gradient;
+    }
+  }
+
+  // Whether all readers of a value and its views do. A classifier also reads it as it is.
+  bool reads_eight_bits(ValueId value) const {
+    return !escaping_[size_t(value)] && std::ranges::all_of(users_[size_t(value)], [&](int n) {
+      const Node& reader = graph_.nodes()[size_t(n)];
+      if (reader.op == &op::reshape) return reads_eight_bits(reader.outputs[0]);
+      return reader.op == &op::matmul && uses_.products.contains(n);
+    });
   }
 
   // Sizes of the product, or of the logits.
@@ -168,11 +204,17 @@ class Float8Chooser {
     if (graph_.shape(node.inputs[1]).size() != 2) return false;
     if (node.op == &op::matmul && node.attrs.get_bool("trans_a")) return false;
     MatmulDims d = dims(node);
-    return d.m % kMultiple == 0 && d.n % kMultiple == 0 && d.k % kMultiple == 0 && pays(d);
+    return d.m % kMultiple == 0 && d.n % kMultiple == 0 && d.k % kMultiple == 0 && pays(d, is_gathered(node.inputs[0]));
   }
 
-  bool pays(const MatmulDims& d) const {
-    return saves_more(d, double(d.m) * double(d.k) + kWeightBytes * double(d.n) * double(d.k));
+  // What else reads it may want the gathered values as they are: then the cast is a pass of its own.
+  bool is_gathered(ValueId value) const {
+    const Node* maker = maker_of(graph_, value);
+    return maker && (is_gather(*maker) || (maker->op == &op::reshape && is_gathered(maker->inputs[0])));
+  }
+
+  bool pays(const MatmulDims& d, bool reads = false) const {
+    return saves_more(d, (reads ? 3 : 1) * double(d.m) * double(d.k) + kWeightBytes * double(d.n) * double(d.k));
   }
 
   // The same of a weight's gradient, whose smaller operand is transposed.
@@ -192,19 +234,18 @@ class Float8Chooser {
   Users users_;
   std::vector<bool> escaping_;
   std::vector<ProductUse> product_uses_;
-  bool has_loss_;
   Float8Uses uses_;
 };
 
 }  // namespace
 
-ValueId behind_views(const Graph& graph, ValueId value) {
+ValueId origin_of(const Graph& graph, ValueId value) {
   const Node* maker = maker_of(graph, value);
-  return maker && maker->op == &op::reshape ? behind_views(graph, maker->inputs[0]) : value;
+  return maker && (is_gather(*maker) || maker->op == &op::reshape) ? origin_of(graph, maker->inputs[0]) : value;
 }
 
 const Node* norm_behind(const Graph& graph, ValueId value) {
-  ValueId made = behind_views(graph, value);
+  ValueId made = wide_origin_of(graph, value);
   const Node* maker = maker_of(graph, made);
   return maker && is_norm(*maker) && maker->outputs[0] == made ? maker : nullptr;
 }

@@ -7,6 +7,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 namespace tokamak {
@@ -18,6 +19,9 @@ struct Float8Uses {
   /// themselves, or what views of them show.
   std::map<ValueId, bool> sources;
   std::map<int, ValueId> hidden;  // by product: GELU of it, which is stored in eight bits
+  /// Sources that are gathered over ranks, and views of them, which nothing else reads: gathered in eight bits. Where
+  /// something else reads what is gathered, that is the source.
+  std::set<ValueId> narrow;
 };
 Float8Uses choose_float8(const Graph& graph, const Target& target);
 
@@ -33,9 +37,9 @@ enum class Float8Choice : uint8_t {
 /// By node; none where it is no product.
 std::vector<std::optional<Float8Choice>> float8_choices(const Graph& graph, const PassContext& context);
 
-/// The value that views show.
-ValueId behind_views(const Graph& graph, ValueId value);
-/// The norm that makes a value, through views; null where it is something else.
+/// The value whose elements views and gathers show.
+ValueId origin_of(const Graph& graph, ValueId value);
+/// The norm that makes the elements of a value; null where it is something else.
 const Node* norm_behind(const Graph& graph, ValueId value);
 /// Whether a chosen product's left operand is a gradient.
 bool reads_gradient(const Node& node, ProductUse use);

@@ -59,14 +59,14 @@ ValueId find_loss_gradient(const Graph& graph) {
 
 class Float8Products {
  public:
-  Float8Products(const Graph& graph, const Target& target)
-      : graph_(graph), uses_(choose_float8(graph, target)), rewriter_(graph),
+  Float8Products(const Graph& graph, const PassContext& context)
+      : graph_(graph), uses_(choose_float8(graph, context.target)), loss_weight_(context.loss_weight), rewriter_(graph),
         loss_gradient_(find_loss_gradient(graph)) {}
 
   bool run() {
     for (size_t n = 0; n < graph_.nodes().size() && !uses_.products.empty(); ++n) {
       const Node& node = graph_.nodes()[n];
-      if (made_early_.contains(int(n))) continue;
+      if (made_early_.contains(int(n)) || gathers_narrow(node)) continue;
       if (auto use = uses_.products.find(int(n)); use != uses_.products.end())
         convert(node, use->second);
       else
@@ -82,6 +82,13 @@ class Float8Products {
   Graph finish() { return rewriter_.finish(); }
 
  private:
+  // A view of what is gathered is made where it is read.
+  bool gathers_narrow(const Node& node) {
+    if (node.outputs.empty() || !uses_.narrow.contains(node.outputs[0])) return false;
+    scaled_source(node.outputs[0]);
+    return true;
+  }
+
   static bool has_transposed_weight(const Node& node) {
     return node.op == &op::classifier || node.attrs.get_bool("trans_b");
   }
@@ -93,8 +100,8 @@ class Float8Products {
 
   // a^T b as a product whose one operand is transposed: the one that is not hidden.
   void convert_weight_gradient(const Node& node) {
-    bool left = uses_.sources.contains(behind_views(graph_, node.inputs[0])) &&
-                !uses_.sources.at(behind_views(graph_, node.inputs[0])) &&
+    bool left = uses_.sources.contains(origin_of(graph_, node.inputs[0])) &&
+                !uses_.sources.at(origin_of(graph_, node.inputs[0])) &&
                 !norm_behind(graph_, node.inputs[0]);  // what is hidden
     Scaled a = scaled_source(node.inputs[0]), b = scaled_source(node.inputs[1]);
     GraphBuilder& g = rewriter_.in_place_of(node);
@@ -117,14 +124,15 @@ class Float8Products {
     auto hidden = uses_.hidden.find(graph_.producer(node.outputs[0]));
     if (hidden != uses_.hidden.end())
       bounds_[hidden->second] = scale_of(g, hidden_bound(g, node, hidden->second), kLargest);
-    ValueIds inputs = rewriter_.map(node.inputs);
+    ValueIds inputs;
     Attrs attrs = node.attrs;
     if (node.op == &op::matmul) {
       inputs = {x.values, weight.values, x.scale, weight.scale};
       attrs.set("trans_b", true);
       set_formats(attrs, {gradient ? NumberFormat::kF8E5M2 : NumberFormat::kF8E4M3, NumberFormat::kF8E4M3, DType::kF32,
                           DType::kBF16});
-    } else {
+    } else {  // which also reads its operands as they are
+      inputs = rewriter_.map(node.inputs);
       Scale dlogits = scale_of(g, largest(g, inputs[3]), largest_float8(DType::kF8E5M2));
       inputs.insert(inputs.end(), {x.values, weight.values, x.scale, weight.scale, transposed(g, weight.values),
                                    dlogits.scale, dlogits.inverse});
@@ -143,19 +151,31 @@ class Float8Products {
     return {cast(g, mul(g, cast(g, values, DType::kF32), scale.inverse), type), scale.scale};
   }
 
-  // What is read of a source or a view of it.
+  // What is read of a source, a view of it, or what ranks gather of it.
   Scaled scaled_source(ValueId value) {
-    ValueId from = behind_views(graph_, value);
-    Scaled made = uses_.sources.at(from) ? scaled_gradient(from) : scaled_activation(from);
-    if (from == value) return made;
-    made.values = reshape(rewriter_.in_place_of(*maker_of(value)), made.values, graph_.shape(value));
-    return made;
+    if (auto source = uses_.sources.find(value); source != uses_.sources.end())
+      return source->second ? scaled_gradient(value) : scaled_activation(value);
+    if (auto known = gathered_.find(value); known != gathered_.end()) return known->second;
+    const Node& maker = *maker_of(value);
+    Scaled made = scaled_source(maker.inputs[0]);
+    GraphBuilder& g = rewriter_.in_place_of(maker);
+    if (maker.op == &op::reshape) return {reshape(g, made.values, graph_.shape(value)), made.scale};
+    return gathered_[value] = {g.add(*maker.op, {made.values}, maker.attrs)[0], made.scale};
+  }
+
+  // The largest gradient of a row's loss.
+  ValueId row_gradient(GraphBuilder& g) {
+    if (loss_gradient_ != kNoValue) return largest(g, rewriter_.map(loss_gradient_));
+    if (loss_weight_ > 0) return constant(g, loss_weight_);
+    ValueId weight = graph_.find_argument("loss_weight");
+    return weight == kNoValue ? g.input("loss_weight", {DType::kF32, {}}) : rewriter_.map(weight);
   }
 
   Scaled scaled_gradient(ValueId value) {
     if (auto known = gradients_.find(value); known != gradients_.end()) return known->second;
-    GraphBuilder& g = rewriter_.in_place_of(*maker_of(value));
-    if (!unit_) unit_ = scale_of(g, largest(g, rewriter_.map(loss_gradient_)), kGradientUnit);
+    const Node* maker = maker_of(value);  // none: another stage is
+    GraphBuilder& g = maker ? rewriter_.in_place_of(*maker) : rewriter_.in_phase(Phase::kBackward);
+    if (!unit_) unit_ = scale_of(g, row_gradient(g), kGradientUnit);
     return gradients_[value] = scaled(g, rewriter_.map(value), *unit_, DType::kF8E5M2);
   }
 
@@ -189,8 +209,7 @@ class Float8Products {
     ValueId bound = mul(g, row, sqrt(g, reduce_max(g, squares, {0, 1}, false)));
     const Node& argument = *maker_of(maker_of(hidden)->inputs[0]);
     if (argument.op != &op::add) return bound;
-    const Node* low = maker_of(argument.inputs[1]);  // may stand behind the product
-    ValueId bias = low && low->op == &op::cast ? low->inputs[0] : argument.inputs[1];
+    ValueId bias = argument.inputs[1];  // may stand behind the product
     make_early(bias, graph_.producer(product.outputs[0]));
     return add(g, bound, mul(g, largest(g, rewriter_.map(bias)), constant(g, kRounding)));
   }
@@ -220,12 +239,13 @@ class Float8Products {
 
   const Graph& graph_;
   Float8Uses uses_;
+  double loss_weight_;
   Rewriter rewriter_;
-  ValueId loss_gradient_;                              // of the old graph
-  std::optional<Scale> unit_;                          // of gradients
-  std::set<int> made_early_;                           // nodes that stand earlier in the new graph
-  std::map<ValueId, Scale> bounds_;                    // of activations
-  std::map<ValueId, Scaled> activations_, gradients_;  // of values of the old graph
+  ValueId loss_gradient_;                                         // of the old graph
+  std::optional<Scale> unit_;                                     // of gradients
+  std::set<int> made_early_;                                      // nodes that stand earlier in the new graph
+  std::map<ValueId, Scale> bounds_;                               // of activations
+  std::map<ValueId, Scaled> activations_, gradients_, gathered_;  // of values of the old graph
   std::map<ValueId, Scaled> weights_;
   std::map<ValueId, ValueId> turned_;  // weights of eight bits, transposed
 };
@@ -233,7 +253,7 @@ class Float8Products {
 }  // namespace
 
 bool float8_products(Graph& graph, const PassContext& context) {
-  Float8Products products(graph, context.target);
+  Float8Products products(graph, context);
   if (!products.run()) return false;
   graph = products.finish();
   eliminate_dead_code(graph, context);  // views of what has eight bits now would count as readers

@@ -8,7 +8,8 @@
 // - of a norm's result y = n * gain + bias, |n| is at most sqrt(width), so that no element of y is larger than
 //   sqrt(width) max|gain| + max|bias|. What is that large becomes 448, the largest e4m3; nothing ever overflows.
 // - the gradient of the residual stream is counted in that of a row's loss, 1 / number of counted tokens, which becomes
-//   256. This is no bound: what is more than 224 times as large becomes the largest e5m2, with its sign.
+//   256; a graph without the loss takes the loss's weight. This is no bound: what is more than 224 times as large
+//   becomes the largest e5m2, with its sign.
 // - of the logits' gradient no element is larger than that of their row's loss, which becomes the largest e5m2.
 // - GELU of a norm's product is at most the longest row times the longest column, by Cauchy and Schwarz, and the bias.
 // - of a weight the largest element is looked for in each step. A matrix is stored with its sums along rows, as the
@@ -19,7 +20,8 @@
 //   %4 = matmul(%y, %w) : bf16    ->   %6 = transpose(cast(mul(%w, div(448, reduce_max(|%w|))))) : f8e4m3
 //                                      %4 = matmul(%5, %6, %scale_y, %scale_w) {trans_b, result="bf16"} : bf16
 //
-// The classifier takes such operands beside its own. Casts are one with the norms' kernels (fuse).
+// What only such products read is gathered over ranks in eight bits. The classifier takes such operands beside its own.
+// Casts are one with the norms' kernels (fuse). Which products: passes/float8_choice.h.
 // Within rounding. Tests: tests/passes/float8_products_test.cpp
 #pragma once
 

@@ -24,6 +24,7 @@ struct PassContext : Platform {
   bool sequence = false;        // mesh.sequence
   int64_t slots = 1;            // mesh.slots, which is not 0 here
   bool own_inputs = false;      // every data rank has inputs of its own: a slot
+  double loss_weight = 0;       // of each row's loss in the graph's; 0: the input loss_weight tells it
   FormatPolicy formats = {};    // of products; none: that of options.precision
   /// Whether the update of a parameter reads all of it (autodiff/optimizer_rule.h); none: of no parameter.
   std::function<bool(const Argument& parameter)> updates_whole = {};

@@ -15,6 +15,7 @@
 #include "graph/text.h"
 #include "model/model.h"
 #include "ops/collective.h"
+#include "ops/group.h"
 #include "ops/matmul.h"
 #include "plan/product_names.h"
 #include "tests/support/resolve_first.h"
@@ -246,7 +247,8 @@ int64_t count_float8(const CompiledStep& step) {
   int64_t count = 0;
   for (const CompiledGraph& program : step.programs)
     for (const Node& node : program.plan.graph.nodes())
-      count += node.op == &op::matmul && dtype_bytes(program.plan.graph.dtype(node.inputs[0])) == 1;
+      count += (node.op == &op::matmul || node.op == &op::fused_matmul) &&
+               is_float8(program.plan.graph.dtype(node.inputs[0]));
   return count;
 }
 
@@ -258,8 +260,7 @@ void expect_states_have_names_of_their_own(const CompiledStep& step) {
   }
 }
 
-// What a product's range follows from may be gathered, cut or of another program. Over tensor ranks what norms make is
-// gathered before products read it: none of those has eight bits.
+// What a product's range follows from may be gathered, cut or of another program.
 TEST(CompiledStep, HasProductsInEightBitsOnMeshes) {
   RunConfig config = tiny(1);
   config.model = {.layers = 2, .heads = 2, .width = 64, .context = 32, .vocab = 128};
@@ -275,13 +276,13 @@ TEST(CompiledStep, HasProductsInEightBitsOnMeshes) {
                                                              {.data = 2, .zero = 3},
                                                              {.context = 2},
                                                              {.data = 2, .context = 2, .zero = 1},
+                                                             {.tensor = 2},
                                                              {.data = 2, .tensor = 2, .zero = 3}}) {
       config.mesh = mesh;
       config.mesh.slots = 1;
       config.train.total_batch = micro_batches * config.train.batch * config.model.context;
       CompiledStep step = compile_step(config, with_float8());
-      EXPECT_EQ(count_float8(step), mesh.tensor > 1 ? 0 : alone)
-          << mesh.data << mesh.context << mesh.tensor << mesh.zero << micro_batches;
+      EXPECT_EQ(count_float8(step), alone) << mesh.data << mesh.context << mesh.tensor << mesh.zero << micro_batches;
       expect_states_have_names_of_their_own(step);
     }
 }

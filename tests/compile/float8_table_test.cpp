@@ -1,5 +1,6 @@
 #include "compile/float8_table.h"
 
+#include "compile/pipe_compiler.h"
 #include "compile/step_compiler.h"
 #include "config/config.h"
 #include "tests/support/resolve_first.h"
@@ -9,7 +10,7 @@
 namespace tokamak {
 namespace {
 
-std::string table_of(Precision precision, int64_t width, double fp8_flops) {
+std::string table_of(Precision precision, int64_t width, double fp8_flops, int64_t stages = 1) {
   Target target;
   target.bf16_flops = 1e9;
   target.fp8_flops = fp8_flops;
@@ -20,9 +21,15 @@ std::string table_of(Precision precision, int64_t width, double fp8_flops) {
   config.model = {.layers = 2, .heads = 2, .width = width, .context = 32, .vocab = 128};
   config.compile.precision = precision;
   config.train.batch = 8;
+  config.train.total_batch = 2 * 8 * 32;
+  config.mesh.pipe = stages;
   Float8Table table;
   ResolvedRun run = resolve(config, target);
-  compile_step(run, Platform(target), table.observer(context_of(run, Platform(target))));
+  PassObserver observer = table.observer(context_of(run, Platform(target)));
+  if (stages == 1)
+    compile_step(run, Platform(target), observer);
+  else
+    compile_pipeline(run, Platform(target), observer);
   return table.text();
 }
 
@@ -40,6 +47,11 @@ TEST(Float8Table, SaysWhichProductsHaveEightBitsAndWhyOthersHaveNot) {
               "     2 x attn.c_attn                 bf16: casts would take more than it saves");
   expect_line(table_of(Precision::kFp8, 24, 1.7e9),
               "     2 x attn.c_attn                 bf16: sizes are no multiples of 16");
+}
+
+// A stage without the loss, whose last gradient another stage sends.
+TEST(Float8Table, CountsTheProductsOfAllStages) {
+  EXPECT_EQ(table_of(Precision::kFp8, 64, 1.7e9, 2), table_of(Precision::kFp8, 64, 1.7e9));
 }
 
 TEST(Float8Table, IsEmptyWithoutThePass) { EXPECT_EQ(table_of(Precision::kBf16, 64, 1.7e9), ""); }

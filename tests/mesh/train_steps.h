@@ -55,6 +55,18 @@ inline ModelConfig tiny_modern(ModelConfig model) {
   return model;
 }
 
+/// What a run is compiled for. In FP8 a machine that computes it as fast as it likes: no kernel here does, the ops'
+/// references are run.
+inline Platform mesh_platform(const RunConfig& config) {
+  Platform platform = cpu::nominal_platform(1);
+  if (config.compile.precision != Precision::kFp8) return platform;
+  platform.target.bf16_flops = 1e9;
+  platform.target.fp8_flops = 2e9;
+  platform.target.memory_bandwidth = 1e12;
+  platform.target.launch_seconds = 0;
+  return platform;
+}
+
 /// Micro-batch `index` of a step's random sequences, which are the same however they are divided.
 inline Batch batch_of(const ResolvedRun& run, int64_t step, int64_t index) {
   const RunConfig& config = run.asked;
@@ -112,7 +124,7 @@ std::map<std::string, std::vector<T>> tensors_of(const TensorStore& store) {
 inline Outcome train_steps(const RunConfig& config, const MeshRanks* ranks) {
   auto backend = cpu::make_backend();
   set_num_threads(1);  // ranks share the cores
-  Session session = make_session(config, cpu::nominal_platform(1), *backend, 0, ranks);
+  Session session = make_session(config, mesh_platform(config), *backend, 0, ranks);
   session.initialise();
   Outcome outcome;
   constexpr int64_t kSteps = 3;
@@ -165,7 +177,7 @@ void on_mesh(const RunConfig& config, const Body& body) {
   auto work = [&](const MeshRanks* ranks) {
     auto backend = cpu::make_backend();
     set_num_threads(1);
-    Session session = make_session(config, cpu::nominal_platform(1), *backend, 0, ranks);
+    Session session = make_session(config, mesh_platform(config), *backend, 0, ranks);
     body(session);
   };
   Mesh mesh = step_mesh(config.mesh);

@@ -4,6 +4,7 @@
 #include "graph/rewriter.h"
 #include "graph/single_node.h"
 #include "ops/classifier.h"
+#include "ops/collective.h"
 #include "ops/generate.h"
 #include "ops/matmul.h"
 #include "ops/matmul_formats.h"
@@ -219,6 +220,89 @@ TEST(Float8Products, SmallGradientsStay) {
   Interpretation out = interpret(graph, arguments);
   const HostTensor &scaled = out.results[1], &scale = out.results[2];
   for (double v : scaled.data) EXPECT_EQ(v * scale[0], 0x1p-23);
+}
+
+// What ranks gather of a norm, and its readers.
+Graph gathered_norm(std::string_view readers) {
+  return parse(fmt::format(R"(graph g {{
+    input x = %0 : f32[16,32]
+    param gain = %1 : f32[32]
+    param w = %2 : bf16[32,48]
+    input dy = %3 : bf16[32,48]
+    %4, %5 = rms_norm(%0, %1) {{eps=1e-05}} : f32[16,32], f32[16,1]
+    %6 = cast(%4) {{to="bf16"}} : bf16[16,32]
+    %7 = all_gather(%6) {{axis="tensor", dims=[0], size=2}} : bf16[32,32]
+    %8 = reshape(%7) {{shape=[2,16,32]}} : bf16[2,16,32]
+    %9 = matmul(%8, %2) {{trans_a=false, trans_b=false}} : bf16[2,16,48]
+    {}
+  }})",
+                           readers));
+}
+
+std::vector<DType> gathered_types(const Graph& graph) {
+  std::vector<DType> types;
+  for (const Node& node : graph.nodes())
+    if (node.op == &op::all_gather) types.push_back(graph.dtype(node.outputs[0]));
+  return types;
+}
+
+TEST(Float8Products, RanksGatherEightBits) {
+  Graph graph = gathered_norm("result y = %9");
+  EXPECT_TRUE(float8_products(graph, in_fp8()));
+  verify(graph);
+  EXPECT_EQ(gathered_types(graph), std::vector{DType::kF8E4M3});
+  EXPECT_EQ(graph.dtype(products_of(graph)[0]->inputs[0]), DType::kF8E4M3);
+}
+
+// The product of the gradient of w needs them with sixteen; then they are gathered once, and rounded behind.
+TEST(Float8Products, RanksGatherSixteenBitsWhereSomethingReadsThem) {
+  Graph graph = gathered_norm(R"(%10 = matmul(%7, %3) {trans_a=true, trans_b=false} #backward : bf16[32,48]
+    result y = %9
+    result dw = %10)");
+  EXPECT_TRUE(float8_products(graph, in_fp8()));
+  verify(graph);
+  EXPECT_EQ(gathered_types(graph), std::vector{DType::kBF16});
+  EXPECT_EQ(graph.dtype(products_of(graph)[0]->inputs[0]), DType::kF8E4M3);
+  EXPECT_EQ(graph.dtype(products_of(graph)[1]->inputs[0]), DType::kBF16);
+}
+
+// A stage of a pipeline without the loss, and a rank that has a part of the vocabulary.
+Graph gradient_without_loss(std::string_view weight = "") {
+  return parse(fmt::format(R"(graph g {{
+    input dx = %0 : bf16[16,32]
+    input x = %1 : bf16[16,32]
+    input mean = %2 : f32[16,1]
+    input rstd = %3 : f32[16,1]
+    param gain = %4 : f32[32]
+    param w = %5 : bf16[48,32]
+    {}
+    %7 = layer_norm_grad(%0, %1, %4, %2, %3) #backward : bf16[16,32]
+    %8 = matmul(%7, %5) {{trans_a=false, trans_b=true}} #backward : bf16[16,48]
+    %9 = mul(%8, %8) #backward : bf16[16,48]
+    result dy = %8
+    result more = %9
+  }})",
+                           weight.empty() ? "input other = %6 : f32[]" : weight));
+}
+
+TEST(Float8Products, GradientsAreCountedInTheLossesWeight) {
+  PassContext context = in_fp8();
+  context.loss_weight = 0x1p-10;
+  Graph constant = gradient_without_loss(), given = gradient_without_loss("input loss_weight = %6 : f32[]"),
+        asked = gradient_without_loss();
+  std::vector<HostTensor> arguments = test::random_arguments(given);
+  arguments[6].data = {0x1p-10};
+  EXPECT_TRUE(float8_products(constant, context));
+  EXPECT_TRUE(float8_products(given, in_fp8()));
+  EXPECT_TRUE(float8_products(asked, in_fp8()));
+  EXPECT_NE(asked.find_argument("loss_weight"), kNoValue);
+  for (Graph* graph : {&constant, &given, &asked}) {
+    const Node& product = *products_of(*graph)[0];
+    EXPECT_EQ(graph->dtype(product.inputs[0]), DType::kF8E5M2);
+    graph->add_result("scale", product.inputs[2]);
+    if (graph == &asked) arguments.push_back(arguments[6]);
+    EXPECT_EQ(interpret(*graph, arguments).results.back()[0], 0x1p-18) << "the weight becomes 256";
+  }
 }
 
 // GELU of a norm's product with a bias, and the product that reads it.
