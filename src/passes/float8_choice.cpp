@@ -47,7 +47,7 @@ class Float8Chooser {
     choose_known();
     for (const Node& node : graph_.nodes()) {
       if (node.op == &op::gelu) choose_hidden(node.outputs[0], product_before(node.inputs[0]));
-      if (node.op == &op::gelu_grad) choose_hidden(node.outputs[0], product_before(node.inputs[1]));
+      if (passes_gradient_on(node)) choose_hidden(node.outputs[0], gradient_before(node.outputs[0]));
     }
     place_gathered();
   }
@@ -92,26 +92,46 @@ class Float8Chooser {
     return n >= 0 && graph_.nodes()[size_t(n)].op == &op::matmul ? n : -1;
   }
 
-  // GELU of a chosen product, or its gradient: where all products that read it can have eight bits, nothing else is
-  // stored of it.
+  // Whether a node is part of what the gradient of an activation function, or of a gate, consists of.
+  static bool passes_gradient_on(const Node& node) {
+    return node.op == &op::gelu_grad || node.op == &op::silu_grad || node.op == &op::relu2_grad || node.op == &op::mul;
+  }
+
+  // The chosen product that gives the gradient which such nodes passed on as this value; -1: there is none.
+  int gradient_before(ValueId value) const {
+    int n = graph_.producer(value);
+    if (n < 0) return -1;
+    const Node& node = graph_.nodes()[size_t(n)];
+    if (!passes_gradient_on(node)) return is_chosen_gradient(n) ? n : -1;
+    int before = node.op == &op::mul ? gradient_before(node.inputs[0]) : -1;
+    return before >= 0 ? before : gradient_before(node.inputs[1]);
+  }
+
+  bool is_chosen_gradient(int n) const {
+    auto chosen = uses_.products.find(n);
+    return chosen != uses_.products.end() && reads_gradient(graph_.nodes()[size_t(n)], chosen->second);
+  }
+
+  // GELU of a chosen product, or what becomes of its gradient: where all products that read it can have eight bits,
+  // nothing else is stored of it.
   void choose_hidden(ValueId value, int product) {
     if (product < 0 || !uses_.products.contains(product)) return;
-    bool gradient = reads_gradient(graph_.nodes()[size_t(product)], uses_.products.at(product));
+    bool gradient = is_chosen_gradient(product);
     if (!gradient && !norm_behind(graph_, graph_.nodes()[size_t(product)].inputs[0])) return;
     std::map<int, ProductUse> found;
-    if (!find_narrow_readers(value, value, gradient, found) || found.empty()) return;
+    if (!find_narrow_readers(value, gradient, found) || found.empty()) return;
     uses_.products.insert(found.begin(), found.end());
     uses_.sources[value] = gradient;
     if (!gradient) uses_.hidden[product] = value;
   }
 
   // Of `value` or a view of it. False where one needs it as it is; sums of a gradient are part of its product.
-  bool find_narrow_readers(ValueId hidden, ValueId value, bool gradient, std::map<int, ProductUse>& found) const {
+  bool find_narrow_readers(ValueId value, bool gradient, std::map<int, ProductUse>& found) const {
     for (int n : users_[size_t(value)]) {
       const Node& reader = graph_.nodes()[size_t(n)];
       bool sums = reader.op == &op::cast || reader.op == &op::reduce_sum;
       if (reader.op == &op::reshape) {
-        if (!find_narrow_readers(hidden, reader.outputs[0], gradient, found)) return false;
+        if (!find_narrow_readers(reader.outputs[0], gradient, found)) return false;
       } else if (gradient && sums) {
         continue;
       } else if (reader.op == &op::matmul && takes_hidden(reader, value, gradient)) {
@@ -135,9 +155,9 @@ class Float8Chooser {
     if (!node.attrs.get_bool("trans_a")) return node.inputs[0] == value && pays(d);
     if (node.attrs.get_bool("trans_b") || !pays_for_weight(d)) return false;
     // The other operand has eight bits for other products already.
-    ValueId other = origin_of(graph_, node.inputs[gradient ? 0 : 1]);
+    ValueId other = origin_of(graph_, node.inputs[node.inputs[0] == value ? 1 : 0]);
     auto source = uses_.sources.find(other);
-    return node.inputs[gradient ? 1 : 0] == value && source != uses_.sources.end() && source->second == !gradient;
+    return source != uses_.sources.end() && source->second == !gradient;
   }
 
   // Whether a value is the residual stream's gradient as a norm's kernel leaves it: what the norm's branch adds to it;

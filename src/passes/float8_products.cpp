@@ -98,22 +98,26 @@ class Float8Products {
     return maker < 0 ? nullptr : &graph_.nodes()[size_t(maker)];
   }
 
-  // a^T b as a product whose one operand is transposed: the one that is not hidden.
+  // a^T b as a product of which the smaller operand is transposed before.
   void convert_weight_gradient(const Node& node) {
-    bool left = uses_.sources.contains(origin_of(graph_, node.inputs[0])) &&
-                !uses_.sources.at(origin_of(graph_, node.inputs[0])) &&
-                !norm_behind(graph_, node.inputs[0]);  // what is hidden
     Scaled a = scaled_source(node.inputs[0]), b = scaled_source(node.inputs[1]);
     GraphBuilder& g = rewriter_.in_place_of(node);
-    (left ? b : a).values = transposed(g, left ? b.values : a.values);
+    bool turns_b = g.shape(b.values).back() < g.shape(a.values).back();
+    ValueId& smaller = turns_b ? b.values : a.values;
+    smaller = transposed(g, smaller);
     Attrs attrs = node.attrs;
-    attrs.set("trans_a", left);
-    attrs.set("trans_b", left);
-    set_formats(attrs, {NumberFormat::kF8E4M3, NumberFormat::kF8E5M2, DType::kF32, graph_.dtype(node.outputs[0])});
+    attrs.set("trans_a", turns_b);
+    attrs.set("trans_b", turns_b);
+    set_formats(attrs, {format_of(g.type(a.values).dtype), format_of(g.type(b.values).dtype), DType::kF32,
+                        graph_.dtype(node.outputs[0])});
     rewriter_.replace(node.outputs, g.add(*node.op, {a.values, b.values, a.scale, b.scale}, attrs));
   }
 
-  static ValueId transposed(GraphBuilder& g, ValueId matrix) { return transpose(g, matrix, {1, 0}); }
+  // Several products may read it.
+  ValueId transposed(GraphBuilder& g, ValueId matrix) {
+    if (!turned_.contains(matrix)) turned_[matrix] = transpose(g, matrix, {1, 0});
+    return turned_.at(matrix);
+  }
 
   void convert(const Node& node, ProductUse use) {
     if (use == ProductUse::kWeightGradient && node.op == &op::matmul) return convert_weight_gradient(node);
@@ -155,12 +159,11 @@ class Float8Products {
   Scaled scaled_source(ValueId value) {
     if (auto source = uses_.sources.find(value); source != uses_.sources.end())
       return source->second ? scaled_gradient(value) : scaled_activation(value);
-    if (auto known = gathered_.find(value); known != gathered_.end()) return known->second;
+    if (auto known = shown_.find(value); known != shown_.end()) return known->second;
     const Node& maker = *maker_of(value);
     Scaled made = scaled_source(maker.inputs[0]);
     GraphBuilder& g = rewriter_.in_place_of(maker);
-    if (maker.op == &op::reshape) return {reshape(g, made.values, graph_.shape(value)), made.scale};
-    return gathered_[value] = {g.add(*maker.op, {made.values}, maker.attrs)[0], made.scale};
+    return shown_[value] = {g.add(*maker.op, {made.values}, maker.attrs)[0], made.scale};
   }
 
   // The largest gradient of a row's loss.
@@ -233,21 +236,20 @@ class Float8Products {
     }
     Scaled made = weights_.at(weight);
     if (has_transposed_weight(node)) return made;
-    if (!turned_.contains(weight)) turned_[weight] = transposed(g, made.values);
-    return {turned_.at(weight), made.scale};
+    return {transposed(g, made.values), made.scale};
   }
 
   const Graph& graph_;
   Float8Uses uses_;
   double loss_weight_;
   Rewriter rewriter_;
-  ValueId loss_gradient_;                                         // of the old graph
-  std::optional<Scale> unit_;                                     // of gradients
-  std::set<int> made_early_;                                      // nodes that stand earlier in the new graph
-  std::map<ValueId, Scale> bounds_;                               // of activations
-  std::map<ValueId, Scaled> activations_, gradients_, gathered_;  // of values of the old graph
+  ValueId loss_gradient_;                                      // of the old graph
+  std::optional<Scale> unit_;                                  // of gradients
+  std::set<int> made_early_;                                   // nodes that stand earlier in the new graph
+  std::map<ValueId, Scale> bounds_;                            // of activations
+  std::map<ValueId, Scaled> activations_, gradients_, shown_;  // of values of the old graph
   std::map<ValueId, Scaled> weights_;
-  std::map<ValueId, ValueId> turned_;  // weights of eight bits, transposed
+  std::map<ValueId, ValueId> turned_;  // what has eight bits, transposed: of the new graph
 };
 
 }  // namespace

@@ -1,8 +1,8 @@
 // float8_products: with compile.precision=fp8, products of a weight get operands of eight bits, where the range of the
 // other operand is known and the price says that this pays with the casts that it causes: forward those of a norm's
 // result (e4m3), backward those of the residual stream's gradient (e5m2), as the norms' kernels leave it, and all three
-// of the classifier. What GELU and its gradient make has eight bits alone, where all products that read it can,
-// weights' gradients among them. All else stays as autocast left it.
+// of the classifier. What GELU makes, and what activation functions and gates make of a gradient, has eight bits alone,
+// where all products that read it can, weights' gradients among them. All else stays as autocast left it.
 //
 // No state is needed, so that a step's bits depend on nothing but its parameters and its data:
 // - of a norm's result y = n * gain + bias, |n| is at most sqrt(width), so that no element of y is larger than

@@ -183,7 +183,7 @@ Graph gradient_graph(std::string_view stream) {
     %12 = layer_norm_grad(%11, %6, %9, %7, %8) #backward : bf16[16,32]
     %13 = {} #backward : bf16[16,32]
     %14 = matmul(%13, %4) {{trans_a=false, trans_b=true}} #backward : bf16[16,48]
-    %15 = mul(%14, %0) #backward : bf16[16,48]
+    %15 = add(%14, %0) #backward : bf16[16,48]
     %16 = matmul(%15, %5) {{trans_a=false, trans_b=false}} #backward : bf16[16,32]
     result dx = %16
   }})",
@@ -361,6 +361,53 @@ TEST(Float8Products, GathersABiasBeforeTheProductThatIsBoundByIt) {
   verify(after);
   EXPECT_EQ(after.dtype(products_of(after)[1]->inputs[0]), DType::kF8E4M3);
   EXPECT_EQ(test::count_ops(after, "all_gather"), 1);
+}
+
+// Llama's MLP, backward: what becomes of the gradient of silu(gate) * up, and the four products that read it.
+Graph gate_gradient_graph() {
+  return parse(R"(graph g {
+    input x = %0 : bf16[32,16]
+    param gain = %1 : f32[16]
+    param gate = %2 : bf16[48,16]
+    param up = %3 : bf16[48,16]
+    param down = %4 : bf16[16,48]
+    input dx = %5 : bf16[32,16]
+    input rstd = %6 : f32[32,1]
+    %7, %8 = rms_norm(%0, %1) {eps=1e-05} : bf16[32,16], f32[32,1]
+    %9 = matmul(%7, %2) {trans_a=false, trans_b=true} : bf16[32,48]
+    %10 = matmul(%7, %3) {trans_a=false, trans_b=true} : bf16[32,48]
+    %11 = silu(%9) : bf16[32,48]
+    %12 = rms_norm_grad(%5, %0, %1, %6) #backward : bf16[32,16]
+    %13 = matmul(%12, %4) {trans_a=false, trans_b=false} #backward : bf16[32,48]
+    %14 = mul(%13, %10) #backward : bf16[32,48]
+    %15 = mul(%13, %11) #backward : bf16[32,48]
+    %16 = silu_grad(%9, %14) #backward : bf16[32,48]
+    %17 = matmul(%16, %2) {trans_a=false, trans_b=false} #backward : bf16[32,16]
+    %18 = matmul(%15, %3) {trans_a=false, trans_b=false} #backward : bf16[32,16]
+    %19 = add(%17, %18) #backward : bf16[32,16]
+    %20 = mul(%19, %19) #backward : bf16[32,16]
+    %21 = matmul(%16, %7) {trans_a=true, trans_b=false} #backward : bf16[48,16]
+    %22 = matmul(%15, %7) {trans_a=true, trans_b=false} #backward : bf16[48,16]
+    result dx = %20
+    result dgate = %21
+    result dup = %22
+  })");
+}
+
+TEST(Float8Products, TakesTheGradientsOfAGate) {
+  PassContext context = in_fp8();
+  context.loss_weight = 0x1p-4;
+  Graph before = gate_gradient_graph(), after = before;
+  EXPECT_TRUE(float8_products(after, context));
+  verify(after);
+  std::vector<const Node*> products = products_of(after);
+  ASSERT_EQ(products.size(), 7u);
+  for (size_t i : {2, 3, 4, 5, 6}) EXPECT_EQ(after.dtype(products[i]->inputs[0]), DType::kF8E5M2) << i;
+  for (size_t i : {5, 6}) EXPECT_EQ(after.dtype(products[i]->inputs[1]), DType::kF8E4M3) << i;
+  EXPECT_EQ(products[5]->inputs[1], products[6]->inputs[1]) << "transposed twice";
+  std::vector<HostTensor> arguments = test::random_arguments(before);
+  Interpretation was = interpret(before, arguments), is = interpret(after, arguments);
+  for (size_t r = 0; r < 3; ++r) EXPECT_LT(relative_error(is.results[r], was.results[r]), 0.15) << "result " << r;
 }
 
 TEST(Float8Products, LeavesProductsOfGeluWhoseNumbersAreSaid) {
