@@ -83,7 +83,7 @@ int64_t matmul_scratch(const DeviceInfo& info, const Graph& graph, const Node& n
 bool takes_matmul(const DeviceInfo& info, const Graph& graph, const Node& group) {
   constexpr int64_t kFewRows = 128;  // such as those of a prompt, which leave most of a tile empty
   MatmulNode matmul = matmul_node(graph, group);
-  if (thin_supports(matmul)) return true;
+  if (thin_supports(matmul) || is_gradient(info, matmul)) return true;
   if (matmul.form.prologue || !has_library_formats(matmul.problem)) return false;
   switch (matmul.problem.epilogue) {
     case MatmulEpilogue::kBiasGeluAux:

@@ -6,10 +6,15 @@
 #include "config/config.h"
 #include "ops/attention.h"
 #include "ops/context_attention.h"
+#include "ops/group.h"
+#include "ops/matmul.h"
+#include "ops/matmul_form.h"
 #include "run/reference_nodes.h"
 #include "tests/support/resolve_first.h"
 
 #include <gtest/gtest.h>
+
+#include <map>
 
 namespace tokamak::cuda {
 namespace {
@@ -46,6 +51,29 @@ TEST(HasKernel, OfEveryNodeOfARank) {
     config.data.mask_documents = true;
     EXPECT_EQ(without_kernel(config), "") << precision_name(precision) << ", with dropout and documents";
   }
+}
+
+// Of the weights of a step's MLPs, whose products have eight bits: the types that their gradients come in.
+std::map<DType, int> gradients_in_eight_bits(const MeshConfig& mesh) {
+  RunConfig config;
+  config.train.batch = 16;
+  config.compile.precision = Precision::kFp8;
+  config.mesh = mesh;
+  CompiledStep step = compile_step(config, nominal_platform());
+  const Graph& graph = step.programs[0].plan.graph;
+  std::map<DType, int> counts;
+  for (const Node& node : graph.nodes()) {
+    if (node.op != &op::matmul && node.op != &op::fused_matmul) continue;
+    MatmulForm form = read_matmul(graph, node);
+    counts[form.output] += is_float8(graph.dtype(node.inputs[0])) && form.trans_a == form.trans_b;
+  }
+  return counts;
+}
+
+// What ranks add up is not rounded to bf16 before, nor widened by a kernel of its own.
+TEST(HasKernel, GradientsInEightBitsAreWideWhereRanksAddThem) {
+  EXPECT_EQ(gradients_in_eight_bits({.data = 2})[DType::kF32], 24);
+  EXPECT_EQ(gradients_in_eight_bits({})[DType::kBF16], 24) << "which the optimizer reads as they are";
 }
 
 // Forward and backward pass of attention of one layer on one of two ranks.
