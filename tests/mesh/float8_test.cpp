@@ -9,8 +9,8 @@ namespace {
 RunConfig tiny_fp8(const MeshConfig& mesh = {}) {
   RunConfig config = tiny_mesh_run();
   config.model = {.layers = 2, .heads = 2, .width = 32, .context = 16, .vocab = 61};
-  config.train.batch = 8;
-  config.train.total_batch = 2 * 8 * 16;
+  config.train.batch = 4;
+  config.train.total_batch = 2 * 4 * 16;
   config.compile.precision = Precision::kFp8;
   config.mesh = mesh;
   return config;
@@ -69,6 +69,19 @@ TEST(Float8OnMeshes, TrainsInPipelines) {
       expect_as_close_as_eight_bits_are(config);
     }
   expect_as_close_as_eight_bits_are(tiny_fp8({.pipe = 2, .tensor = 2}));
+}
+
+TEST(Float8OnMeshes, RecomputationGivesTheSameBits) {
+  for (const char* family : {"gpt2", "llama"})
+    for (const MeshConfig& mesh : {MeshConfig{}, MeshConfig{.tensor = 2}, MeshConfig{.pipe = 2}}) {
+      RunConfig config = tiny_fp8(mesh);
+      config.model.family = family;
+      Outcome kept = train_on_mesh(config);
+      for (const char* recompute : {"selective", "full"}) {
+        config.compile.recompute = recompute;
+        EXPECT_EQ(differing(kept, train_on_mesh(config)), "") << family << " " << recompute << " " << mesh.tensor;
+      }
+    }
 }
 
 }  // namespace
