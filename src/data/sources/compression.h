@@ -5,7 +5,9 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "data/sources/byte_stream.h"
 
@@ -23,6 +25,18 @@ extern const Decompressor bzip2_decompressor;
 extern const Decompressor gzip_decompressor;
 extern const Decompressor xz_decompressor;
 extern const Decompressor zstd_decompressor;
+
+/// What all of them have: the compressed bytes, and of their stream the name and the place.
+class DecompressedBytes : public ByteStream {
+ public:
+  const std::string& name() const override { return in_.stream().name(); }
+  int64_t bytes_read() const override { return in_.stream().bytes_read(); }
+  int64_t total_bytes() const override { return in_.stream().total_bytes(); }
+
+ protected:
+  explicit DecompressedBytes(ByteBuffer in) : in_(std::move(in)) {}
+  ByteBuffer in_;
+};
 
 /// The decompressed bytes of a stream, or its bytes as they are if it is not compressed.
 std::unique_ptr<ByteStream> decompress(std::unique_ptr<ByteStream> stream);

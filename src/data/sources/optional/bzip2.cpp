@@ -10,9 +10,9 @@ namespace tokamak {
 
 namespace {
 
-class Bzip2Bytes : public ByteStream {
+class Bzip2Bytes : public DecompressedBytes {
  public:
-  explicit Bzip2Bytes(ByteBuffer in) : in_(std::move(in)) { begin(); }
+  explicit Bzip2Bytes(ByteBuffer in) : DecompressedBytes(std::move(in)) { begin(); }
   ~Bzip2Bytes() override { BZ2_bzDecompressEnd(&state_); }
 
   size_t read(std::span<char> out) override {
@@ -21,10 +21,6 @@ class Bzip2Bytes : public ByteStream {
     }
     return 0;
   }
-
-  const std::string& name() const override { return in_.stream().name(); }
-  int64_t bytes_read() const override { return in_.stream().bytes_read(); }
-  int64_t total_bytes() const override { return in_.stream().total_bytes(); }
 
  private:
   void begin() {
@@ -58,7 +54,6 @@ class Bzip2Bytes : public ByteStream {
     begin();
   }
 
-  ByteBuffer in_;
   bz_stream state_ = {};
   bool at_end_ = false;
 };

@@ -10,9 +10,9 @@ namespace tokamak {
 
 namespace {
 
-class GzipBytes : public ByteStream {
+class GzipBytes : public DecompressedBytes {
  public:
-  explicit GzipBytes(ByteBuffer in) : in_(std::move(in)) {
+  explicit GzipBytes(ByteBuffer in) : DecompressedBytes(std::move(in)) {
     TOKAMAK_CHECK(inflateInit2(&state_, MAX_WBITS + 16) == Z_OK, "zlib cannot begin");  // + 16: gzip's header and CRC
   }
   ~GzipBytes() override { inflateEnd(&state_); }
@@ -23,10 +23,6 @@ class GzipBytes : public ByteStream {
     }
     return 0;
   }
-
-  const std::string& name() const override { return in_.stream().name(); }
-  int64_t bytes_read() const override { return in_.stream().bytes_read(); }
-  int64_t total_bytes() const override { return in_.stream().total_bytes(); }
 
  private:
   size_t inflate_some(std::span<char> out) {
@@ -56,7 +52,6 @@ class GzipBytes : public ByteStream {
     inflateReset(&state_);
   }
 
-  ByteBuffer in_;
   z_stream state_ = {};
   bool at_end_ = false;
 };

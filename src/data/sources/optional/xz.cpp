@@ -20,9 +20,9 @@ std::string_view reason_of(lzma_ret status) {
   }
 }
 
-class XzBytes : public ByteStream {
+class XzBytes : public DecompressedBytes {
  public:
-  explicit XzBytes(ByteBuffer in) : in_(std::move(in)) {
+  explicit XzBytes(ByteBuffer in) : DecompressedBytes(std::move(in)) {
     // Several streams may follow each other, with zeros between them.
     TOKAMAK_CHECK(lzma_stream_decoder(&state_, kMostMemory, LZMA_CONCATENATED) == LZMA_OK, "liblzma cannot begin");
   }
@@ -43,12 +43,7 @@ class XzBytes : public ByteStream {
     return out.size() - state_.avail_out;
   }
 
-  const std::string& name() const override { return in_.stream().name(); }
-  int64_t bytes_read() const override { return in_.stream().bytes_read(); }
-  int64_t total_bytes() const override { return in_.stream().total_bytes(); }
-
  private:
-  ByteBuffer in_;
   lzma_stream state_ = LZMA_STREAM_INIT;
   bool at_end_ = false;
 };

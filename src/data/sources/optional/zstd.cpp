@@ -15,9 +15,9 @@ struct FreeStream {
   void operator()(ZSTD_DStream* stream) const { ZSTD_freeDStream(stream); }
 };
 
-class ZstdBytes : public ByteStream {
+class ZstdBytes : public DecompressedBytes {
  public:
-  explicit ZstdBytes(ByteBuffer in) : in_(std::move(in)), state_(ZSTD_createDStream()) {
+  explicit ZstdBytes(ByteBuffer in) : DecompressedBytes(std::move(in)), state_(ZSTD_createDStream()) {
     TOKAMAK_CHECK(state_ != nullptr, "libzstd cannot begin");
     ZSTD_DCtx_setParameter(state_.get(), ZSTD_d_windowLogMax, kWindowLog);
   }
@@ -39,12 +39,7 @@ class ZstdBytes : public ByteStream {
     return written.pos;
   }
 
-  const std::string& name() const override { return in_.stream().name(); }
-  int64_t bytes_read() const override { return in_.stream().bytes_read(); }
-  int64_t total_bytes() const override { return in_.stream().total_bytes(); }
-
  private:
-  ByteBuffer in_;
   std::unique_ptr<ZSTD_DStream, FreeStream> state_;
   bool inside_frame_ = true;
 };
