@@ -7,6 +7,8 @@
 #include "config/assignment.h"
 #include "config/toml.h"
 #include "config/visit.h"
+#include "graph/gpu_target.h"
+#include "model/model.h"
 
 #include <fmt/format.h>
 
@@ -77,31 +79,50 @@ TrainingRequest request_of(const PublishedRun& run, const RunConfig& config, con
   return request;
 }
 
-// Of a rank: blocks and logits are divided over pipe and tensor ranks.
-double more_bytes(const Software& software, const RunConfig& config) {
+// Of a rank: blocks are divided over stages and tensor ranks, logits over tensor ranks alone, as all stages wait for
+// the last one, which has them.
+double more_bytes(const PublishedRun& run, const RunConfig& config) {
+  const Software& software = *run.software;
   const ModelConfig& model = config.model;
   const MeshConfig& mesh = config.mesh;
-  double tokens = double(config.train.total_batch) / double(mesh.data * mesh.pipe * mesh.tensor);
-  double block = software.backward_bytes + software.forward_bytes * (again_of(config) == Again::kBlocks ? 2 : 1);
-  return tokens * (block * double(model.layers * model.width) + software.logit_bytes * double(model.vocab));
+  double tokens = double(config.train.total_batch) / double(mesh.data * mesh.tensor);
+  double forward = software.forward_bytes * (again_of(config) == Again::kBlocks ? 2 : 1);
+  double block = forward + software.backward_bytes + run.again.bytes;
+  double blocks = block * double(model.layers * model.width) / double(mesh.pipe);
+  return tokens * (blocks + software.logit_bytes * double(model.vocab));
+}
+
+double parameter_bytes(const Software& software, const RunConfig& config, int64_t micro_batches) {
+  double parameters = double(count_parameters(config.model)) / double(config.mesh.tensor * config.mesh.pipe);
+  return software.parameter_bytes * parameters * double(micro_batches);
+}
+
+// FLOP/s of its attention. Where power holds the clock below what load leaves it, attention is slower as products are.
+double attention_rate(const Software& software, const GpuConfig& gpu) {
+  double share = gpu.compute_capability.value < 9 ? software.attention_ampere : software.attention_hopper;
+  return share * gpu.half_flops.value * load_clock(gpu) / load_clock(GpuConfig());
 }
 
 // A third of products, and two of attention's seven, are forward.
-double more_seconds(const Software& software, const RunConfig& config, const TimeByKind& time, const GpuConfig& gpu,
-                    const Target& target) {
+double more_seconds(const PublishedRun& run, const RunConfig& config, const Estimate& ours, const Target& target,
+                    const GpuConfig& gpu) {
   constexpr double kForward = 1.0 / 3, kForwardAttention = 2.0 / 7;
-  double share = gpu.compute_capability.value < 9 ? software.attention_ampere : software.attention_hopper;
-  double slower = share > 0 ? std::max(target.attention_flops / (share * gpu.half_flops.value), 1.0) - 1 : 0;
-  double attention = time.attention * (again_of(config) == Again::kBlocks ? 1 + kForwardAttention : 1);
-  return slower * attention + more_bytes(software, config) / target.memory_bandwidth +
-         kForward * software.products_again * time.matmul;
+  const Software& software = *run.software;
+  double theirs = attention_rate(software, gpu);
+  double slower = theirs > 0 ? target.attention_flops / theirs : 1;
+  double again = again_of(config) == Again::kBlocks ? kForwardAttention : 0;
+  double attention = (slower - 1) * (1 + again) + slower * kForwardAttention * run.again.attention;
+  double bytes = more_bytes(run, config) + parameter_bytes(software, config, ours.layout.micro_batches);
+  return attention * ours.time.attention + kForward * run.again.products * ours.time.matmul +
+         bytes / target.memory_bandwidth;
 }
 
 // A pipeline waits in proportion.
-double seconds_with(const Software& software, const RunConfig& config, const TimeByKind& time, const GpuConfig& gpu,
-                    const Target& target) {
+double seconds_with(const PublishedRun& run, const RunConfig& config, const Estimate& ours, const Target& target,
+                    const GpuConfig& gpu) {
+  const TimeByKind& time = ours.time;
   double busy = time.total() - time.bubble - time.communication();
-  return time.total() + more_seconds(software, config, time, gpu, target) * (1 + time.bubble / busy);
+  return time.total() + more_seconds(run, config, ours, target, gpu) * (1 + time.bubble / busy);
 }
 
 PublishedPrediction predict_layout(const PublishedRun& run, const RunConfig& config, const GpuPlatform& platform) {
@@ -110,7 +131,7 @@ PublishedPrediction predict_layout(const PublishedRun& run, const RunConfig& con
   Estimate best = found.empty() ? estimate(request, allowed_layouts(request).at(0)) : found[0];
   double missing = best.memory.total() - usable_bytes(request.cluster, best.layout.mesh);
   const GpuConfig& gpu = request.cluster.gpu;
-  return {.predicted = seconds_with(*run.software, config, best.time, gpu, platform(gpu).target),
+  return {.predicted = seconds_with(run, config, best, platform(gpu).target, gpu),
           .layout = describe(best.layout),
           .missing_bytes = std::max(missing, 0.0)};
 }

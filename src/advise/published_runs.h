@@ -19,8 +19,14 @@ struct Software {
   double attention_hopper = 0;  // the same on an H100
   double forward_bytes = 0;     // more bytes than ours moves, of an element of the residual stream in a block, forward
   double backward_bytes = 0;    // and backward,
-  double logit_bytes = 0;       // and of a logit
-  double products_again = 0;    // share of the blocks' products that is computed again beside what the layout says
+  double logit_bytes = 0;       // and of a logit,
+  double parameter_bytes = 0;   // and of a parameter, for each micro-batch
+};
+
+/// What is computed again beside what the layout says: shares of the blocks' forward pass.
+struct ComputedAgain {
+  double products = 0, attention = 0;
+  double bytes = 0;  // that its other kernels move, of an element of the residual stream in a block
 };
 
 struct PublishedSource {
@@ -37,6 +43,7 @@ struct PublishedRun {
   std::string_view model, layout;  // keys of a run, as in a TOML file, with blanks for line ends
   double rate = 0, seconds = 0;    // what is published: tokens/s of all GPUs, or seconds of a step
   std::string_view apart = {};     // why it does not count in the mean: what is known to be otherwise
+  ComputedAgain again = {};
 };
 
 std::span<const PublishedRun> published_runs();
