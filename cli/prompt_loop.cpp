@@ -3,13 +3,11 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include <cstdio>
-#include <iostream>
-
 #include "base/error.h"
 #include "base/printable.h"
 #include "cli/completion.h"
 #include "cli/streams.h"
+#include "cli/typed_line.h"
 
 namespace tokamak {
 namespace {
@@ -23,20 +21,11 @@ constexpr const char* kHelp =
     "  /quit             end, as Ctrl-D does\n"
     "A line that begins with // begins with one /.\n";
 
-// An empty line is one, and no end.
-bool read_line(std::string& line) {
-  if (::isatty(STDIN_FILENO) == 1) {
-    fmt::print("> ");
-    std::fflush(stdout);
-  }
-  return bool(std::getline(std::cin, line));
-}
-
 }  // namespace
 
 void PromptLoop::run(const std::function<std::string(const std::string&)>& answer) {
   if (::isatty(STDIN_FILENO) == 1) print_to_stderr("/help tells what can be typed; Ctrl-D ends\n");
-  for (std::string line; read_line(line);) {
+  for (std::string line; read_typed_line(line);) {
     try {
       if (!command(line, answer)) return;
     } catch (const UserError& error) {
