@@ -111,6 +111,8 @@ void add_schedule_changes(const TrainingRequest& request, const Estimate& best, 
 void scale_links(ClusterConfig& cluster, double factor) {
   cluster.within.bandwidth.value *= factor;
   cluster.between.bandwidth.value *= factor;
+  cluster.within.sums.value *= factor;
+  cluster.between.sums.value *= factor;
 }
 
 struct Knob {

@@ -2,6 +2,7 @@
 
 #include "advise/day.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace tokamak {
@@ -31,6 +32,15 @@ double best_interval(double checkpoint, double between) {
   return std::sqrt(2 * checkpoint * between) * (1 + std::sqrt(half) / 3 + half / 9) - checkpoint;
 }
 
+// The share of the time in which more nodes are away than stand by: Erlang's loss formula, with
+// failures that come while it runs, each for one node, and any distribution of repairs.
+double waiting_share(const FailureConfig& failures, double between) {
+  if (!failures.repair.is_known()) return 0;
+  double away = failures.repair.value / between, share = 1;
+  for (int64_t node = 1; node <= failures.spares + 1; ++node) share = away * share / (double(node) + away * share);
+  return share;
+}
+
 }  // namespace
 
 FailureConfig failures_of(const ClusterConfig& cluster, double state_bytes) {
@@ -42,15 +52,20 @@ FailureConfig failures_of(const ClusterConfig& cluster, double state_bytes) {
 }
 
 // Daly's equation 20: of the time without restarts, which may fail as well, training keeps as many seconds of an
-// interval as are expected to pass until it and its checkpoint are through.
-Goodput goodput(const ClusterConfig& cluster, int64_t gpus, double state_bytes) {
-  Goodput g{.by = failures_of(cluster, state_bytes)};
+// interval as are expected to pass until it and its checkpoint are through. Storage takes one checkpoint at a time, and
+// what fails before it has the last one goes back to that before; a restart reads it all.
+Goodput goodput(const ClusterConfig& cluster, int64_t gpus, const CheckpointBytes& bytes) {
+  Goodput g{.by = failures_of(cluster, bytes.gpu)};
   double checkpoint = g.by.checkpoint.value;
+  if (g.by.storage.is_known()) g.writing = bytes.all / g.by.storage.value;
   g.between = g.by.mtbf.value / double(gpus);
-  g.interval = best_interval(checkpoint, g.between);
-  double running = std::exp(-g.by.restart.value / g.between);
-  g.share = running * g.interval / g.between / std::expm1((g.interval + checkpoint) / g.between);
-  g.restarting = 1 - running;
+  g.interval = std::max(best_interval(checkpoint, g.between), g.writing);
+  g.waiting = waiting_share(g.by, g.between);
+  double there = 1 - g.waiting;
+  double running = there * std::exp(-std::max(g.by.restart.value, g.writing) / g.between);
+  double in_time = g.interval / g.between / std::expm1((g.interval + checkpoint) / g.between);
+  g.share = running * in_time * std::exp(-g.writing / g.between);
+  g.restarting = there - running;
   g.checkpointing = g.share * checkpoint / g.interval;
   g.repeated = running - g.share - g.checkpointing;
   return g;

@@ -13,6 +13,8 @@ constexpr double kRingWithin = 3.4e-6, kRingWithinLow = 1.9e-6;   // a step of a
 constexpr double kRingBetween = 14e-6, kRingBetweenLow = 4e-6;    // and over the network
 constexpr double kTreeBetween = 14e-6, kTreeBetweenLow = 8.5e-6;  // a level of a tree
 constexpr double kTreeShare = 0.9, kLowShare = 0.92;              // of a ring's bandwidth
+// The same at 5067397c of June 2026: parallel aggregated trees (PAT, arXiv 2506.20252), for one GPU a node.
+constexpr double kParallelLevel = kTreeBetween / 3.5, kParallelRank = 2.8e-6, kParallelShare = 0.75;
 
 double known_or(const Figure& figure, double usual) { return figure.is_known() ? figure.value : usual; }
 
@@ -65,7 +67,23 @@ void add_nodes(const ClusterConfig& cluster, const Nodes& nodes, Link& link) {
     double level = between * kTreeBetween / kRingBetween, low = between * kTreeBetweenLow / kRingBetween;
     link.tree += 2 * (level + switch_seconds(cluster, apart));
     link.tree_low += 2 * (low + switch_seconds(cluster, apart));
+    link.parallel_trees += between * kParallelLevel / kRingBetween + switch_seconds(cluster, apart);
   }
+  link.parallel_trees = cluster.fabric.pat && nodes.ranks == 1 ? link.parallel_trees + more * kParallelRank : 0;
+}
+
+// A rank sends a tensor once to switches, where around a ring it would send 2 (n - 1) / n of it.
+double of_ring(const Figure& sums, int64_t size) { return sums.value * 2 * double(size - 1) / double(size); }
+
+// What a GPU sends to switches between nodes its node has added up, half as fast as its links where its own switches do
+// not (NVIDIA/nccl#320).
+void add_sums(const ClusterConfig& cluster, int64_t stride, const Nodes& nodes, int64_t size, Link& link) {
+  if (!cluster.between.sums.is_known()) return;
+  double out = cluster.between.sums.value * double(nodes.ranks) * fabric_share(cluster, stride, nodes);
+  double node = cluster.within.sums.is_known() ? cluster.within.sums.value : cluster.within.bandwidth.value / 2;
+  if (nodes.ranks > 1) out = std::min(out, node);
+  link.sums = of_ring({out, ""}, size);
+  link.switches = switch_seconds(cluster, double(nodes.count * nodes.apart));
 }
 
 // A transfer's, or that of a collective of so many rounds.
@@ -77,9 +95,12 @@ void add_ways(Target& target, const std::string& axis, const Link& link) {
   auto add = [&](std::string_view way, double share, double more) {
     target.axis_links[axis + std::string(way)] = {share * link.bandwidth, link.latency + more};
   };
+  if (link.sums > 0) target.axis_links[axis + std::string(kSwitchWay)] = {link.sums, link.latency + link.switches};
+  add(kSumWay, 1, 2 * link.round);
+  if (!link.grows()) return;
+  if (link.parallel_trees > 0) add(kParallelTreesWay, kParallelShare, link.parallel_trees);
   add("", 1, link.round);
   add(kRingLowWay, kLowShare, link.round_low);
-  add(kSumWay, 1, 2 * link.round);
   add(kSumLowWay, kLowShare, 2 * link.round_low);
   add(kTreeWay, kTreeShare, link.tree);
   add(kTreeLowWay, kTreeShare * kLowShare, link.tree_low);
@@ -88,12 +109,17 @@ void add_ways(Target& target, const std::string& axis, const Link& link) {
 }  // namespace
 
 Link axis_link(const ClusterConfig& cluster, int64_t stride, int64_t size) {
-  if (stride * size <= cluster.gpus_per_node) return {cluster.within.bandwidth.value, cluster.within.latency.value};
+  if (stride * size <= cluster.gpus_per_node) {
+    Link link{cluster.within.bandwidth.value, cluster.within.latency.value};
+    link.sums = of_ring(cluster.within.sums, size);
+    return link;
+  }
   Nodes nodes = nodes_of(cluster, stride, size);
   double out = cluster.between.bandwidth.value * double(nodes.ranks) * fabric_share(cluster, stride, nodes);
   if (nodes.ranks > 1) out = std::min(out, cluster.within.bandwidth.value);
   Link link{out, cluster.between.latency.value};
   if (nodes.count > 2) add_nodes(cluster, nodes, link);
+  add_sums(cluster, stride, nodes, size, link);
   return link;
 }
 
@@ -105,7 +131,7 @@ Platform with_links(Platform platform, const ClusterConfig& cluster, const MeshC
     if (axis->size == 1) continue;
     Link link = axis_link(cluster, stride, axis->size);
     platform.target.axis_links[axis->name] = {link.bandwidth, link.latency};
-    if (link.grows() && axis->name != kPipeAxis) add_ways(platform.target, axis->name, link);
+    if ((link.grows() || link.sums > 0) && axis->name != kPipeAxis) add_ways(platform.target, axis->name, link);
   }
   return platform;
 }
@@ -113,14 +139,16 @@ Platform with_links(Platform platform, const ClusterConfig& cluster, const MeshC
 double all_gather_seconds(const Link& link, int64_t size, double bytes) {
   if (size == 1) return 0;
   double sent = bytes * double(size - 1) / double(size);
-  return std::min(seconds(link, sent, 1, link.round),
-                  seconds(link, sent, link.grows() ? kLowShare : 1, link.round_low));
+  double ring =
+      std::min(seconds(link, sent, 1, link.round), seconds(link, sent, link.grows() ? kLowShare : 1, link.round_low));
+  return link.parallel_trees > 0 ? std::min(ring, seconds(link, sent, kParallelShare, link.parallel_trees)) : ring;
 }
 
 double all_reduce_seconds(const Link& link, int64_t size, double bytes) {
   if (size == 1) return 0;
   double sent = 2 * bytes * double(size - 1) / double(size);
   double ring = seconds(link, sent, 1, 2 * link.round);
+  if (link.sums > 0) ring = std::min(ring, sent / link.sums + link.latency + link.switches);
   if (!link.grows()) return ring;
   return std::min({ring, seconds(link, sent, kLowShare, 2 * link.round_low), seconds(link, sent, kTreeShare, link.tree),
                    seconds(link, sent, kTreeShare * kLowShare, link.tree_low)});

@@ -17,6 +17,10 @@ struct Link {
   double latency = 0;    // seconds, within a node or between two
   // What nodes beyond two add, in seconds: to each round of a ring and to a tree; the same in small messages.
   double round = 0, tree = 0, round_low = 0, tree_low = 0;
+  // Of a sum in switches: the bandwidth of what a rank would send around a ring, and what switches add; 0: there is
+  // none.
+  double sums = 0, switches = 0;
+  double parallel_trees = 0;  // what nodes beyond two add to a gather by such trees; 0: there are none
 
   bool grows() const { return round > 0; }
 };

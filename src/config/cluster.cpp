@@ -21,6 +21,7 @@ void visit(FieldList& v, LinkConfig& c) {
   v.section("bandwidth", c.bandwidth, "bytes/s that a GPU sends in a collective");
   v.section("latency", c.latency, "seconds that a collective of few bytes takes");
   v.section("hop", c.hop, "seconds that one more GPU or node adds to a round of a ring");
+  v.section("sums", c.sums, "bytes/s of a tensor that switches add up (NVLS, SHARP)");
 }
 
 void visit(FieldList& v, FabricConfig& c) {
@@ -30,12 +31,16 @@ void visit(FieldList& v, FabricConfig& c) {
   v.section("spine_share", c.spine_share, "share of the bandwidth that flows over spines keep");
   v.section("pod_nodes", c.pod_nodes, "nodes among which links have their full bandwidth");
   v.section("oversubscription", c.oversubscription, "how many times a pod's way out a pod's GPUs could send");
+  v("pat", c.pat, "gathers of one GPU a node can go by NCCL's parallel aggregated trees");
 }
 
 void visit(FieldList& v, FailureConfig& c) {
   v.section("mtbf", c.mtbf, "seconds that one GPU runs between failures that stop a run");
   v.section("restart", c.restart, "seconds from a failure to the next step");
   v.section("checkpoint", c.checkpoint, "seconds that a checkpoint holds up a run");
+  v.section("storage", c.storage, "bytes/s that all GPUs together write to storage");
+  v.section("repair", c.repair, "seconds that a failed node is away");
+  v("spares", c.spares, "nodes that stand by for failed ones", at_least(0));
 }
 
 void visit(FieldList& v, ClusterConfig& c) {
@@ -75,6 +80,7 @@ void require_link(const LinkConfig& link, const std::string& key, std::string_vi
   require_units(link.bandwidth, key + ".bandwidth", "bytes/s", 1e6, 1e15, name);
   require_units(link.latency, key + ".latency", "seconds", 1e-9, 1, name);
   if (link.hop.is_known()) require_units(link.hop, key + ".hop", "seconds", 1e-9, 1, name);
+  if (link.sums.is_known()) require_units(link.sums, key + ".sums", "bytes/s", 1e6, 1e15, name);
 }
 
 // Where they are said.
@@ -97,6 +103,9 @@ void check_failures(const FailureConfig& failures, std::string_view name) {
   check(failures.mtbf, "failures.mtbf", 1e4, 1e12);
   check(failures.restart, "failures.restart", 1e-3, 1e6);
   check(failures.checkpoint, "failures.checkpoint", 1e-6, 1e6);
+  check(failures.repair, "failures.repair", 1, 1e8);
+  if (failures.spares > 0) require_figure(failures.repair, "failures.repair", name);
+  if (failures.storage.is_known()) require_units(failures.storage, "failures.storage", "bytes/s", 1e6, 1e15, name);
 }
 
 void check(const ClusterConfig& cluster, const std::vector<Field>& fields, std::string_view name) {

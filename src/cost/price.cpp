@@ -25,8 +25,8 @@ double arithmetic_seconds(const Graph& graph, const Node& node, const Target& ta
   return node_cost(graph, node).flops / flop_rate(graph, node, target);
 }
 
-constexpr std::string_view kGatherWays[] = {"", kRingLowWay};
-constexpr std::string_view kSumWays[] = {kSumWay, kSumLowWay, kTreeWay, kTreeLowWay};
+constexpr std::string_view kGatherWays[] = {"", kRingLowWay, kParallelTreesWay};
+constexpr std::string_view kSumWays[] = {kSumWay, kSumLowWay, kTreeWay, kTreeLowWay, kSwitchWay};
 
 // The link that takes so many bytes soonest, of the axis' ways for such a collective; its own where it has none.
 LinkRate fastest_link(const Target& target, const std::string& axis, std::span<const std::string_view> ways,

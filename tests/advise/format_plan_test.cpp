@@ -4,6 +4,7 @@
 
 #include "config/cluster.h"
 #include "config/preset.h"
+#include "model/model.h"
 
 namespace tokamak {
 namespace {
@@ -72,6 +73,29 @@ TEST(FormatPlan, TellsWhatFailuresTake) {
   EXPECT_NE(text.find("9.5% goes to restarts, 2.0% to work done again, 2.0% to checkpoints;"), std::string::npos)
       << text;
   EXPECT_NE(plan_json(plan).find("\"share_kept\":0.86"), std::string::npos) << plan_json(plan);
+  for (const char* key : {"share_waiting", "seconds_writing"})
+    EXPECT_EQ(plan_json(plan).find(key), std::string::npos) << key << ": of what is not said";
+}
+
+TEST(FormatPlan, TellsOfStorageAndOfNodesThatStandBy) {
+  TrainingPlan plan = small_plan();
+  plan.request.tokens = 1e13;
+  FailureConfig& failures = plan.request.cluster.failures;
+  failures = {{4e4, "test"}, {1000, "test"}, {10, "test"}};
+  double parameters = double(count_parameters(plan.request.run.model));
+  const Estimate& best = plan.layouts[0].estimate;
+  double states = best.memory.optimizer * double(best.layout.mesh.zero > 0 ? best.layout.mesh.data : 1);
+  failures.storage = {(4 * parameters + states) / 45, "test"};
+  std::string text = format_plan(plan);
+  EXPECT_NE(text.find("           storage has a checkpoint after 45.0 seconds\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find("stand by"), std::string::npos) << text;
+  failures.repair = {1e4, "test"}, failures.spares = 1;
+  text = format_plan(plan);
+  EXPECT_NE(text.find(", 20.0% to waits for nodes, of which 1 stand by; "), std::string::npos)
+      << "1 / (1 + 2 + 2), of a repair as long as nodes run: " << text;
+  std::string json = plan_json(plan);
+  EXPECT_NE(json.find("\"share_waiting\":0.2"), std::string::npos) << json;
+  EXPECT_NE(json.find("\"seconds_writing\":4"), std::string::npos) << json;
 }
 
 // Where the layout stands in each line of the first table.

@@ -45,6 +45,50 @@ TEST(Links, FewBytesGoByTreeAndManyByRing) {
   EXPECT_NEAR(all_gather_seconds(link, 128, 8), least + link.round_low, 1e-6) << "there is no tree for it";
 }
 
+// NVIDIA/nccl#1455: by NVLS 8 H100 add 273 GB/s, whatever their number, and rings 370 GB/s, which is more among few.
+TEST(Links, SwitchesOfANodeAddUpForManyOfItsGpus) {
+  ClusterConfig dgx = read_cluster("dgx-h100");
+  auto seconds = [&](int64_t gpus, double bytes) { return all_reduce_seconds(axis_link(dgx, 1, gpus), gpus, bytes); };
+  double two = seconds(2, 1e9), eight = seconds(8, 1e9);
+  dgx.within.sums = {273e9, "NVIDIA/nccl#1455"};
+  EXPECT_EQ(seconds(2, 1e9), two) << "around the ring";
+  EXPECT_NEAR(seconds(8, 1e9), 1e9 / 273e9 + dgx.within.latency.value, 1e-9);
+  EXPECT_LT(seconds(8, 1e9), 0.8 * eight);
+  EXPECT_EQ(all_gather_seconds(axis_link(dgx, 1, 8), 8, 1e9), 1e9 * 7 / 8 / 370e9 + dgx.within.latency.value)
+      << "a gather adds nothing up";
+  Target target = with_links({}, dgx, {.data = 1, .tensor = 8}).target;
+  EXPECT_DOUBLE_EQ(target.link("tensor" + std::string(kSwitchWay)).bandwidth, 273e9 * 2 * 7 / 8);
+  EXPECT_EQ(target.link("tensor" + std::string(kSumWay)).bandwidth, 370e9);
+}
+
+// NVIDIA/nccl#320: 20 GB/s for each way out of 200 Gb/s, and 110 of eight, which is half of what NVLink has.
+TEST(Links, SwitchesBetweenNodesAddUpWithoutRounds) {
+  ClusterConfig dgx = read_cluster("dgx-a100");
+  Link ring = axis_link(dgx, 8, 128);
+  dgx.between.sums = {20e9, "NVIDIA/nccl#320"};
+  Link link = axis_link(dgx, 8, 128);
+  EXPECT_NEAR(all_reduce_seconds(link, 128, 1e9), 1e9 / 20e9 + link.latency, 1e-6);
+  EXPECT_LT(all_reduce_seconds(link, 128, 1e9), 0.6 * all_reduce_seconds(ring, 128, 1e9));
+  EXPECT_LT(all_reduce_seconds(link, 128, 8), all_reduce_seconds(ring, 128, 8)) << "no tree to climb";
+  EXPECT_EQ(all_gather_seconds(link, 128, 1e9), all_gather_seconds(ring, 128, 1e9));
+  EXPECT_NEAR(axis_link(dgx, 1, 128).sums, 120e9 * 2 * 127 / 128, 1) << "of 160, what half of NVLink's 240 carries";
+  EXPECT_EQ(axis_link(dgx, 1, 8).sums, 0) << "a node of its own";
+}
+
+TEST(Links, GathersGoByParallelTreesWhereThereAreAny) {
+  ClusterConfig dgx = read_cluster("dgx-h100");
+  Link ring = axis_link(dgx, 8, 1024);
+  dgx.fabric.pat = true;
+  Link link = axis_link(dgx, 8, 1024);
+  EXPECT_NEAR(link.parallel_trees, 9 * 4e-6 + 1022 * 2.8e-6, 1e-5) << "levels, and a part for each rank";
+  EXPECT_LT(all_gather_seconds(link, 1024, 1e6), 0.8 * all_gather_seconds(ring, 1024, 1e6));
+  EXPECT_EQ(all_gather_seconds(link, 1024, 1e12), all_gather_seconds(ring, 1024, 1e12)) << "many bytes go by ring";
+  EXPECT_EQ(all_reduce_seconds(link, 1024, 1e6), all_reduce_seconds(ring, 1024, 1e6));
+  EXPECT_EQ(axis_link(dgx, 1, 1024).parallel_trees, 0) << "of one GPU a node alone";
+  Target target = with_links({}, dgx, {.data = 1024, .tensor = 8}).target;
+  EXPECT_EQ(target.axis_links.count("data" + std::string(kParallelTreesWay)), 1u);
+}
+
 TEST(Links, FewRingsCrossPodsAndManyTransfersShareTheirWayOut) {
   ClusterConfig meta = read_cluster("meta-24k");
   double out = meta.between.bandwidth.value;

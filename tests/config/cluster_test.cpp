@@ -80,6 +80,9 @@ TEST(Cluster, AFigureInAnotherUnitIsRefused) {
                     {"[mine.toml: within.latency] expected seconds, 1e-09 to 1, got 20"});
   expect_user_error([&] { parse_cluster(with(kMine, "200e9", "200"), "mine.toml"); },
                     {"[mine.toml: within.bandwidth] expected bytes/s", "got 200"});
+  std::string sums = with(kMine, "[within]\n", "[within]\nsums = {value = 275, source = \"GB/s\"}\n");
+  expect_user_error([&] { parse_cluster(sums, "mine.toml"); },
+                    {"[mine.toml: within.sums] expected bytes/s", "got 275"});
 }
 
 TEST(Cluster, FailuresCanBeSaidInSeconds) {
@@ -91,6 +94,12 @@ TEST(Cluster, FailuresCanBeSaidInSeconds) {
                     {"[mine.toml: failures.mtbf] expected seconds, 10000 to 1e+12, got 5.8"});
   expect_user_error([&] { parse_cluster(with("restart = {value = 600}"), "mine.toml"); },
                     {"[mine.toml: failures.restart] expected where the figure comes from"});
+  expect_user_error([&] { parse_cluster(with("storage = {value = 100, source = \"GB/s\"}"), "mine.toml"); },
+                    {"[mine.toml: failures.storage] expected bytes/s", "got 100"});
+  expect_user_error([&] { parse_cluster(with("spares = 2"), "mine.toml"); },
+                    {"[mine.toml: failures.repair] expected a figure above 0, got none"});
+  cluster = parse_cluster(with("spares = 2\nrepair = {value = 86400, source = \"ours\"}"), "mine.toml");
+  EXPECT_EQ(cluster.failures.spares, 2);
 }
 
 TEST(Cluster, AFabricCanBeSaid) {
@@ -103,6 +112,7 @@ TEST(Cluster, AFabricCanBeSaid) {
                     {"[mine.toml: fabric.switch_latency] expected seconds, 1e-09 to 0.001, got 330"});
   expect_user_error([&] { parse_cluster(with("oversubscription = {value = 0.14, source = \"1:7\"}"), "mine.toml"); },
                     {"[mine.toml: fabric.oversubscription] expected a factor, 1 to 1000, got 0.14"});
+  EXPECT_TRUE(parse_cluster(with("pat = true"), "mine.toml").fabric.pat);
 }
 
 TEST(Cluster, GpusComeInWholeNodesOrInAPartOfOne) {

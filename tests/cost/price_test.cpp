@@ -229,6 +229,10 @@ TEST(Price, ACollectiveGoesTheFastestWay) {
   Price much = price_of(fmt::format(kSum, 100000), t);
   EXPECT_DOUBLE_EQ(much.seconds, 400000 / 1e6 + 16e-3) << "by ring";
   EXPECT_DOUBLE_EQ(much.fixed, 16e-3);
+  way(kSwitchWay, 2e6, 2e-3);
+  EXPECT_DOUBLE_EQ(price_of(fmt::format(kSum, 100000), t).seconds, 400000 / 2e6 + 2e-3) << "by switches";
+  way(kParallelTreesWay, 0.75e6, 1e-3);
+  EXPECT_DOUBLE_EQ(price_of(kGather, t).seconds, 2000 / 0.75e6 + 1e-3) << "by parallel trees";
 }
 
 TEST(Price, AViewTakesNothing) {
