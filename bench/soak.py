@@ -4,10 +4,11 @@
   python3 bench/soak.py TOKAMAK OUT [--seconds=480] [--every=30] [--device=cpu --model="--model.preset=tiny ..."]
 
 An undisturbed run comes first, for --undisturbed seconds: its steps a second are 100%. The disturbed one starts again by
-itself (--restarts), saves every --save-every steps, keeps states in memory every --memory-every, and gets a fault every --every seconds: SIGKILL, SIGSTOP and an illegal
-address in turn, on rank 1 (without a GPU the first two). Steps count that are done when the time is over, those that were
-computed twice once. Digests of the steps that both runs have must be equal. The last line is the table's row; the exit status is
-1 where bits differ or the run did not go on.
+itself (--restarts), saves every --save-every steps, keeps states in memory every --memory-every, and gets a fault every --every
+seconds: SIGKILL, SIGSTOP and an illegal address in turn, on rank 1 (without a GPU the first two). Steps count that are done when
+the time is over (--seconds of it, or --within of both runs and their starts, or at SIGTERM), those that were computed twice once.
+Digests of the steps that both runs have must be equal. The last line is the table's row; the exit status is 1 where bits differ
+or the run did not go on.
 """
 import os
 import pathlib
@@ -22,6 +23,17 @@ import rough_runs  # noqa: E402
 from rough_runs import last_step, lines  # noqa: E402
 
 
+END = 15  # seconds that a run takes to save and end
+
+
+class TimeIsOver(Exception):
+    pass
+
+
+def on_sigterm(*_):
+    raise TimeIsOver
+
+
 def digests(run):
     return {line["step"]: line["digest"] for line in lines(run / "metrics.jsonl") if "digest" in line}
 
@@ -29,8 +41,8 @@ def digests(run):
 def end(child, run):
     child.send_signal(signal.SIGTERM)
     try:
-        child.wait(60)
-    except subprocess.TimeoutExpired:
+        child.wait(END)
+    except (subprocess.TimeoutExpired, TimeIsOver):
         for pid in faults.processes_of(str(run)):
             os.kill(pid, signal.SIGKILL)
 
@@ -66,23 +78,32 @@ def disturbed(command, run, log, arguments, folder):
     memory = [f"--memory_every={arguments.memory_every}"] if arguments.memory_every else []
     child = subprocess.Popen([*command, f"--train.out={run}", "--restarts=1000", *memory], stdout=log, stderr=subprocess.STDOUT,
                              start_new_session=True, env=environment)
+    try:
+        return disturb(child, run, command[0], arguments, folder, kinds)
+    finally:
+        end(child, run)
+
+
+def disturb(child, run, tokamak, arguments, folder, kinds):
     if not wait_for_step(run, 10, child):
-        sys.exit(f"the disturbed run did not start; see {log.name}")
+        sys.exit("the disturbed run did not start; see rough.log")
     begin, first, count = time.monotonic(), last_step(run), 0
-    while time.monotonic() < begin + arguments.seconds and child.poll() is None:
-        time.sleep(max(0.0, min(arguments.every, begin + arguments.seconds - time.monotonic())))
-        if time.monotonic() >= begin + arguments.seconds - 1:
-            break
-        try:
-            victim = faults.pid_of_rank(str(run), command[0], 1)
-        except RuntimeError:
-            continue  # it is between two starts
-        faults.harm(victim, kinds[count % len(kinds)], folder)
-        print(f"{time.monotonic() - begin:6.1f} s: {kinds[count % len(kinds)]} at step {last_step(run)}", flush=True)
-        count += 1
-    result = last_step(run) - first, time.monotonic() - begin, count
-    end(child, run)
-    return result
+    until = min(begin + arguments.seconds, arguments.begin + arguments.within - END)
+    try:
+        while time.monotonic() < until and child.poll() is None:
+            time.sleep(max(0.0, min(arguments.every, until - time.monotonic())))
+            if time.monotonic() >= until - 1:
+                break
+            try:
+                victim = faults.pid_of_rank(str(run), tokamak, 1)
+            except RuntimeError:
+                continue  # it is between two starts
+            faults.harm(victim, kinds[count % len(kinds)], folder)
+            print(f"{time.monotonic() - begin:6.1f} s: {kinds[count % len(kinds)]} at step {last_step(run)}", flush=True)
+            count += 1
+    except TimeIsOver:
+        print("the time is over")
+    return last_step(run) - first, time.monotonic() - begin, count
 
 
 def main():
@@ -90,13 +111,17 @@ def main():
     parser.add_argument("--every", type=float, default=30)
     parser.add_argument("--undisturbed", type=float, default=60)
     parser.add_argument("--memory-every", type=int, default=0)
+    parser.add_argument("--within", type=float, default=86400, help="seconds for all of it")
     parser.add_argument("--mesh", default="--mesh.data=2 --mesh.slots=2")
     arguments = parser.parse_args()
+    arguments.begin = time.monotonic()
+    signal.signal(signal.SIGTERM, on_sigterm)
     folder = rough_runs.clear(arguments)
     command = rough_runs.command(arguments, folder, *arguments.mesh.split(), "--train.steps=100000", "--train.eval_every=0",
                                  "--train.log_every=1", "--train.digest_every=1")
     with open(folder / "even.log", "w") as log:
         rate = undisturbed(command, folder / "even", log, arguments.undisturbed)
+    print(f"undisturbed: {rate:.3f} steps a second", flush=True)
     with open(folder / "rough.log", "w") as log:
         steps, seconds, count = disturbed(command, folder / "rough", log, arguments, folder)
     even, rough = digests(folder / "even"), digests(folder / "rough")
