@@ -11,6 +11,10 @@
 
 namespace tokamak {
 
+/// A message with each rank's name where it is mentioned first: "rank 1" and "rank 1 on node7" are "rank 1 on node7
+/// (GPU 0)".
+std::string name_ranks(const std::string& text, const std::vector<std::string>& names);
+
 class FailurePlace {
  public:
   /// `names`: of all ranks, "rank 1 on node7 (GPU 0)"; `rank`: this one.
@@ -19,9 +23,9 @@ class FailurePlace {
 
   /// Of this rank: "rank 1 on node7 (GPU 0) failed in step 12: ".
   std::string of_own(const std::string& cause) const;
-  /// Of another one, as "rank 1 on node7 is gone": with its device, and the step that this rank was in, where the text
-  /// names none.
-  std::string of_other(std::string why) const;
+  /// Of others, as "rank 1 on node7 is gone" or "rank 0 lost its connection to rank 1": with host and device of each,
+  /// and the step that this rank was in, where the text names none.
+  std::string of_other(const std::string& why) const;
 
  private:
   std::vector<std::string> names_;

@@ -117,6 +117,16 @@ void tell_nccl_the_interface(const RunConfig& config) {
   if (!config.mesh.interface.empty()) ::setenv("NCCL_SOCKET_IFNAME", ("=" + config.mesh.interface).c_str(), 0);
 }
 
+// What ends it as others are gone names these with their hosts and devices.
+template <typename Calls>
+auto naming_others(const ProcessHangs& hangs, const Calls& calls) {
+  try {
+    return calls();
+  } catch (const CommunicationError& error) {
+    throw CommunicationError(hangs.failure_place().of_other(error.what()));
+  }
+}
+
 // One rank of several processes, on the CPU or on a GPU of its own.
 void run_as_rank(RunConfig config, const Mesh& mesh, StoreClient& store, const std::string& of_store, int local_rank,
                  FailureDeadline& deadline, const Work& work) {
@@ -130,12 +140,13 @@ void run_as_rank(RunConfig config, const Mesh& mesh, StoreClient& store, const s
   RunConfig here = config;
   here.threads = threads_of_rank(store, config.threads);
   Machine machine = open_machine(here, is_gpu || store.rank() == 0 ? CpuRates::kMeasured : CpuRates::kTypical);
-  std::unique_ptr<Communicator> world =
-      is_gpu ? cuda::make_nccl_world(store, {.device = local_rank,
-                                             .cache = cuda::default_cache(),
-                                             .mailbox_bytes = config.mesh.mailbox_mib << 20,
-                                             .progress = hangs.progress()})
-             : make_process_world(store, {.address = address, .progress = hangs.progress()});
+  std::unique_ptr<Communicator> world = naming_others(hangs, [&] {
+    return is_gpu ? cuda::make_nccl_world(store, {.device = local_rank,
+                                                  .cache = cuda::default_cache(),
+                                                  .mailbox_bytes = config.mesh.mailbox_mib << 20,
+                                                  .progress = hangs.progress()})
+                  : make_process_world(store, {.address = address, .progress = hangs.progress()});
+  });
   require_same_program(*world, same);
   if (!is_gpu) share_cpu(machine, *world);
   world->compare_calls(false);  // the graph is one for all ranks
@@ -144,16 +155,18 @@ void run_as_rank(RunConfig config, const Mesh& mesh, StoreClient& store, const s
   auto open_links = [&] {
     return make_process_world(store, {.address = address, .timeout_seconds = kEndlessSeconds, .key = "links"});
   };
-  try {
-    work({config, machine, &ranks, 1, outlive, open_links});
-    world->barrier(machine.backend->queue(0));
-    machine.backend->synchronize();
-  } catch (const CommunicationError& error) {
-    throw CommunicationError(hangs.failure_place().of_other(error.what()));
-  } catch (const std::exception& error) {
-    store.fail(hangs.failure_place().of_own(error.what()));  // the first that is told counts
-    throw;
-  }
+  naming_others(hangs, [&] {
+    try {
+      work({config, machine, &ranks, 1, outlive, open_links});
+      world->barrier(machine.backend->queue(0));
+      machine.backend->synchronize();
+    } catch (const CommunicationError&) {
+      throw;
+    } catch (const std::exception& error) {
+      store.fail(hangs.failure_place().of_own(error.what()));  // the first that is told counts
+      throw;
+    }
+  });
 }
 
 // What one rank throws ends all of them.

@@ -65,8 +65,8 @@ TEST_F(RankFailure, ADeviceThatIsLostIsNamedOnce) {
 }
 
 TEST_F(RankFailure, ALinkThatBreaksNamesBothEndsTheCallAndTheStep) {
-  expect_one_message(run_with("1 link 3000"), "error: \\[.*\\] rank [01] on " + host_name() +
-                                                  ".* lost its connection to rank [01] in .* of step [1-9]");
+  expect_one_message(run_with("1 link 3000"), "error: \\[.*\\] rank [01]" + cpu_ + " lost its connection to rank [01]" +
+                                                  cpu_ + " in .* of step [1-9]");
 }
 
 TEST_F(RankFailure, MemoryThatIsNotThereNamesTheNode) {

@@ -416,7 +416,17 @@ class NcclCommunicator : public Communicator {
   [[noreturn]] void give_up(const std::string& what) {
     for (Deadline deadline = deadline_in(3); milliseconds_left(deadline) > 0 && run_->store.failure().empty();)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    fail(fmt::format("[{}] {} on {} failed: {}", axis(), to_string(call_), name_of(rank()), what));
+    fail(fmt::format("[{}] {} on {} with {} failed: {}", axis(), to_string(call_), name_of(rank()), name_others(),
+                     what));
+  }
+
+  // NCCL does not say which of them it cannot reach.
+  std::string name_others() const {
+    constexpr int kMost = 7;
+    std::string names;
+    for (int peer = 0, named = 0; peer < size() && named < kMost; ++peer)
+      if (peer != rank()) names += (named++ ? ", " : "") + name_of(peer);
+    return size() - 1 > kMost ? fmt::format("{} and {} more", names, size() - 1 - kMost) : names;
   }
 
   // Calls that go out as one, so far.
