@@ -18,8 +18,8 @@ struct StateSlice {
 /// Those of this rank.
 std::vector<StateSlice> owned_slices(const TensorStore& store, const std::vector<StateFile>& files);
 
-/// The checksum of a tensor that is written in slices: the sum of what element_digest() gives for its elements, so that
-/// each rank adds up its own. Of elements that lie side by side, from place `whole` of the tensor on; `salt`: its
+/// The checksum of a tensor that is written in slices: the sum, modulo 2^64, of a number for each of its elements, so
+/// that each rank adds up its own. Of elements that lie side by side, from place `whole` of the tensor on; `salt`: its
 /// digest_salt().
 uint64_t slice_checksum(std::span<const std::byte> elements, int64_t element_bytes, uint64_t salt, int64_t whole);
 std::string format_slice_checksum(uint64_t sum);

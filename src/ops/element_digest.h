@@ -6,13 +6,15 @@
 
 namespace tokamak {
 
-/// `salt`: of the tensor; `index`: of the element in the whole tensor, row-major. Other bits in one place always add
-/// something else: the steps are those of SplitMix64 (Steele, Lea, Flood, 2014), each of which can be undone.
+/// `salt`: of the tensor; `index`: of the element in the whole tensor, row-major. A product of 32 bits by 32, of the
+/// element's bits and of two numbers that follow from its place, as in the hash NH (Black, Halevi, Krawczyk, Krovetz
+/// and Rogaway, UMAC, 1999): the one that multiplies is odd, so that other bits in one place always add something else.
+/// It costs a third of a mixing function's steps, and so hardly more than reading the elements.
 inline uint64_t element_digest(uint64_t salt, uint64_t index, uint32_t bits) {
-  uint64_t x = salt + (index + 1) * 0x9E3779B97F4A7C15u + bits;
-  x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
-  x = (x ^ x >> 27) * 0x94D049BB133111EBu;
-  return x ^ x >> 31;
+  uint32_t low = uint32_t(index), high = uint32_t(index >> 32);
+  uint32_t added = (low + high * 0xC2B2AE3Du) * 0x9E3779B1u + uint32_t(salt);
+  uint32_t factor = ((low + high * 0x27D4EB2Fu) * 0x85EBCA77u + uint32_t(salt >> 32)) | 1;
+  return uint64_t(bits + added) * factor;
 }
 
 }  // namespace tokamak

@@ -94,7 +94,8 @@ class Float8Chooser {
 
   // Whether a node is part of what the gradient of an activation function, or of a gate, consists of.
   static bool passes_gradient_on(const Node& node) {
-    return node.op == &op::gelu_grad || node.op == &op::silu_grad || node.op == &op::relu2_grad || node.op == &op::mul;
+    bool function = node.op == &op::gelu_grad || node.op == &op::silu_grad || node.op == &op::relu2_grad;
+    return node.phase == Phase::kBackward && (function || node.op == &op::mul);
   }
 
   // The chosen product that gives the gradient which such nodes passed on as this value; -1: there is none.
