@@ -3,8 +3,6 @@
 #include "cost/price.h"
 #include "ops/classifier.h"
 #include "ops/collective.h"
-#include "ops/cross_entropy.h"
-#include "ops/generate.h"
 #include "ops/matmul.h"
 #include "ops/matmul_dims.h"
 #include "ops/movement.h"
@@ -26,11 +24,6 @@ bool is_norm(const Node& node) { return node.op == &op::layer_norm || node.op ==
 bool is_norm_gradient(const Node& node) { return node.op == &op::layer_norm_grad || node.op == &op::rms_norm_grad; }
 bool is_gather(const Node& node) { return node.op == &op::all_gather && node.inputs.size() == 1; }
 bool is_product(const Node& node) { return node.op == &op::matmul || node.op == &op::classifier; }
-
-const Node* maker_of(const Graph& graph, ValueId value) {
-  int maker = graph.producer(value);
-  return maker < 0 ? nullptr : &graph.nodes()[size_t(maker)];
-}
 
 // What was rounded to 16 bits.
 ValueId wide_origin_of(const Graph& graph, ValueId value) {
@@ -259,6 +252,11 @@ class Float8Chooser {
 };
 
 }  // namespace
+
+const Node* maker_of(const Graph& graph, ValueId value) {
+  int maker = graph.producer(value);
+  return maker < 0 ? nullptr : &graph.nodes()[size_t(maker)];
+}
 
 ValueId origin_of(const Graph& graph, ValueId value) {
   const Node* maker = maker_of(graph, value);

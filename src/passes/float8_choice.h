@@ -37,6 +37,8 @@ enum class Float8Choice : uint8_t {
 /// By node; none where it is no product.
 std::vector<std::optional<Float8Choice>> float8_choices(const Graph& graph, const PassContext& context);
 
+/// Null: it is an argument.
+const Node* maker_of(const Graph& graph, ValueId value);
 /// The value whose elements views and gathers show.
 ValueId origin_of(const Graph& graph, ValueId value);
 /// The norm that makes the elements of a value; null where it is something else.

@@ -66,7 +66,7 @@ class Float8Products {
   bool run() {
     for (size_t n = 0; n < graph_.nodes().size() && !uses_.products.empty(); ++n) {
       const Node& node = graph_.nodes()[n];
-      if (made_early_.contains(int(n)) || gathers_narrow(node)) continue;
+      if (made_early_.contains(int(n)) || makes_narrow(node)) continue;
       if (auto use = uses_.products.find(int(n)); use != uses_.products.end())
         convert(node, use->second);
       else
@@ -82,8 +82,8 @@ class Float8Products {
   Graph finish() { return rewriter_.finish(); }
 
  private:
-  // A view of what is gathered is made where it is read.
-  bool gathers_narrow(const Node& node) {
+  // What exists in eight bits alone is made in their place.
+  bool makes_narrow(const Node& node) {
     if (node.outputs.empty() || !uses_.narrow.contains(node.outputs[0])) return false;
     scaled_source(node.outputs[0]);
     return true;
@@ -91,11 +91,6 @@ class Float8Products {
 
   static bool has_transposed_weight(const Node& node) {
     return node.op == &op::classifier || node.attrs.get_bool("trans_b");
-  }
-
-  const Node* maker_of(ValueId value) const {
-    int maker = graph_.producer(value);
-    return maker < 0 ? nullptr : &graph_.nodes()[size_t(maker)];
   }
 
   // a^T b as a product of which the smaller operand is transposed before.
@@ -160,7 +155,7 @@ class Float8Products {
     if (auto source = uses_.sources.find(value); source != uses_.sources.end())
       return source->second ? scaled_gradient(value) : scaled_activation(value);
     if (auto known = shown_.find(value); known != shown_.end()) return known->second;
-    const Node& maker = *maker_of(value);
+    const Node& maker = *maker_of(graph_, value);
     Scaled made = scaled_source(maker.inputs[0]);
     GraphBuilder& g = rewriter_.in_place_of(maker);
     return shown_[value] = {g.add(*maker.op, {made.values}, maker.attrs)[0], made.scale};
@@ -176,7 +171,7 @@ class Float8Products {
 
   Scaled scaled_gradient(ValueId value) {
     if (auto known = gradients_.find(value); known != gradients_.end()) return known->second;
-    const Node* maker = maker_of(value);  // none: another stage is
+    const Node* maker = maker_of(graph_, value);  // none: another stage is
     GraphBuilder& g = maker ? rewriter_.in_place_of(*maker) : rewriter_.in_phase(Phase::kBackward);
     if (!unit_) unit_ = scale_of(g, row_gradient(g), kGradientUnit);
     return gradients_[value] = scaled(g, rewriter_.map(value), *unit_, DType::kF8E5M2);
@@ -185,7 +180,7 @@ class Float8Products {
   // In the phase of the maker, whose kernel this becomes part of.
   Scaled scaled_activation(ValueId value) {
     if (auto known = activations_.find(value); known != activations_.end()) return known->second;
-    const Node& maker = *maker_of(value);
+    const Node& maker = *maker_of(graph_, value);
     GraphBuilder& g = rewriter_.in_place_of(maker);
     if (!bounds_.contains(value)) bounds_[value] = scale_of(g, bound_of(g, maker), kLargest);
     return activations_[value] = scaled(g, rewriter_.map(value), bounds_.at(value), DType::kF8E4M3);
@@ -210,7 +205,7 @@ class Float8Products {
     int64_t along = product.attrs.get_bool("trans_b") ? 1 : 0;
     ValueId squares = reduce_sum(g, mul(g, weight, weight), {along}, true);
     ValueId bound = mul(g, row, sqrt(g, reduce_max(g, squares, {0, 1}, false)));
-    const Node& argument = *maker_of(maker_of(hidden)->inputs[0]);
+    const Node& argument = *maker_of(graph_, maker_of(graph_, hidden)->inputs[0]);
     if (argument.op != &op::add) return bound;
     ValueId bias = argument.inputs[1];  // may stand behind the product
     make_early(bias, graph_.producer(product.outputs[0]));
