@@ -235,14 +235,6 @@ class Moments:
         self.launchers.end()
 
 
-class TimeIsOver(Exception):
-    pass
-
-
-def on_sigterm(*_):
-    raise TimeIsOver
-
-
 def main():
     parser = rough_runs.options(__doc__, seconds=240, save_every=5,
                                 model="--model.preset=gpt2-124m --model.layers=4 --train.batch=16")
@@ -255,10 +247,10 @@ def main():
     arguments = parser.parse_args()
     rough_runs.clear(arguments)
     moments = Moments(arguments)
-    signal.signal(signal.SIGTERM, on_sigterm)
+    rough_runs.raise_at_sigterm()
     try:
         moments.go()
-    except TimeIsOver:
+    except rough_runs.TimeIsOver:
         print("the time is over")
     finally:
         moments.end()

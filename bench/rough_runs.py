@@ -4,7 +4,19 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
+
+
+class TimeIsOver(Exception):
+    """SIGTERM came."""
+
+
+def raise_at_sigterm():
+    def on_sigterm(*_):
+        raise TimeIsOver
+
+    signal.signal(signal.SIGTERM, on_sigterm)
 
 
 def lines(path):

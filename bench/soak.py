@@ -20,18 +20,10 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import faults  # noqa: E402  (its neighbours)
 import rough_runs  # noqa: E402
-from rough_runs import last_step, lines  # noqa: E402
+from rough_runs import TimeIsOver, last_step, lines  # noqa: E402
 
 
 END = 15  # seconds that a run takes to save and end
-
-
-class TimeIsOver(Exception):
-    pass
-
-
-def on_sigterm(*_):
-    raise TimeIsOver
 
 
 def digests(run):
@@ -115,7 +107,7 @@ def main():
     parser.add_argument("--mesh", default="--mesh.data=2 --mesh.slots=2")
     arguments = parser.parse_args()
     arguments.begin = time.monotonic()
-    signal.signal(signal.SIGTERM, on_sigterm)
+    rough_runs.raise_at_sigterm()
     folder = rough_runs.clear(arguments)
     command = rough_runs.command(arguments, folder, *arguments.mesh.split(), "--train.steps=100000", "--train.eval_every=0",
                                  "--train.log_every=1", "--train.digest_every=1")
