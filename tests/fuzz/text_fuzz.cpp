@@ -2,6 +2,7 @@
 // breaks behind them.
 #include <string_view>
 
+#include "data/sources/compression.h"
 #include "data/sources/content.h"
 #include "tests/fuzz/fuzz_file.h"
 
@@ -26,16 +27,11 @@ std::string without_separators(std::string_view text, std::string_view separator
   return left;
 }
 
-bool may_be_compressed(std::string_view text) {
-  return text.starts_with("\x1f\x8b") || text.substr(1).starts_with("\xb5\x2f\xfd") ||
-         text.substr(1).starts_with("\x2a\x4d\x18");
-}
-
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string_view text(reinterpret_cast<const char*>(data), size);
-  if (size == 0 || may_be_compressed(text)) return 0;
+  if (size == 0 || is_compressed(text)) return 0;
   FuzzFile file(data, size);
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   for (const char* separator : {"", "<|>"})

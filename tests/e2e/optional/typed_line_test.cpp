@@ -10,6 +10,8 @@
 
 #include <fcntl.h>
 
+#include <utility>
+
 namespace tokamak {
 namespace {
 
@@ -27,23 +29,39 @@ class Terminal {
   }
 
   const std::string& name() const { return name_; }
-  void type(const std::string& keys) { EXPECT_EQ(::write(keys_, keys.data(), keys.size()), ssize_t(keys.size())); }
 
-  /// What the terminal shows more, until it has `text` or a minute is over.
+  /// As soon as a line is being edited, which is a little after its prompt: between two lines the terminal itself would
+  /// take Ctrl-D, and nobody see it.
+  void type(const std::string& keys) {
+    termios mode{};
+    for (int waited = 0; ::tcgetattr(held_, &mode) == 0 && (mode.c_lflag & ICANON) && waited < 60'000; ++waited)
+      ::usleep(1000);
+    EXPECT_EQ(::write(keys_, keys.data(), keys.size()), ssize_t(keys.size()));
+  }
+
+  /// What is shown before the next prompt, once `keys` are typed. A line that is drawn once more has its prompt behind
+  /// "\r" alone.
+  std::string answer_to(const std::string& keys) {
+    type(keys);
+    return shown_until("\n> ");
+  }
+
+  /// What the terminal shows more, through `text`, or until a minute is over.
   std::string shown_until(const std::string& text) {
-    std::string shown;
+    size_t at;
     char some[4096];
-    for (pollfd ready{keys_, POLLIN, 0}; shown.find(text) == shown.npos && ::poll(&ready, 1, 60'000) > 0;) {
+    for (pollfd ready{keys_, POLLIN, 0}; (at = shown_.find(text)) == shown_.npos && ::poll(&ready, 1, 60'000) > 0;) {
       ssize_t count = ::read(keys_, some, sizeof some);
       if (count <= 0) break;
-      shown.append(some, size_t(count));
+      shown_.append(some, size_t(count));
     }
-    return shown;
+    size_t end = at == shown_.npos ? shown_.size() : at + text.size();
+    return std::exchange(shown_, shown_.substr(end)).substr(0, end);
   }
 
  private:
   int keys_, held_ = -1;
-  std::string name_;
+  std::string name_, shown_;
 };
 
 constexpr const char *kLeft = "\x1b[D", *kUp = "\x1b[A";
@@ -58,14 +76,10 @@ TEST(TypedLines, AreEditedAndCalledBack) {
   RunningProgram program(folder.path(), {"generate", "run", "--interactive", "--tokens=1", "--device=cpu"}, "",
                          {.out = terminal.name(), .in = terminal.name()});
   terminal.shown_until("> ");
-  terminal.type(std::string("the kng") + kLeft + kLeft + "i\n");
-  terminal.shown_until("> ");
-  terminal.type("/new\n");
-  terminal.shown_until("> ");
-  terminal.type(std::string(kUp) + kUp + " said\n");
-  terminal.shown_until("> ");
-  terminal.type("/history\n");
-  EXPECT_NE(terminal.shown_until("the king said").find("the king said"), std::string::npos);
+  EXPECT_EQ(terminal.answer_to(std::string("the kng") + kLeft + kLeft + "i\n").find("error"), std::string::npos);
+  terminal.answer_to("/new\n");
+  terminal.answer_to(std::string(kUp) + kUp + " said\n");
+  EXPECT_NE(terminal.answer_to("/history\n").find("the king said"), std::string::npos);
   terminal.type("\x04");
   ProgramResult result = program.wait();
   EXPECT_EQ(result.status, 0) << result.err;
