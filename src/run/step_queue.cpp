@@ -68,7 +68,10 @@ void StepQueue::start(const std::vector<Batch>& batches, Clock::time_point wante
   if (breaker_) session_.observe_else(last_seconds_ > breakable_seconds_ ? &*breaker_ : nullptr);
   auto in = enter_step(progress_, RankPhase::kStep, known.step);
   try {
-    pending_.push_back({session_.submit_step(batches, known.step - 1, known.lr), wanted, begin, known});
+    bool behind = !pending_.empty();
+    auto begin_mark = backend_.mark_time(0);
+    PendingStep step = session_.submit_step(batches, known.step - 1, known.lr);
+    pending_.push_back({std::move(step), wanted, begin, known, behind, std::move(begin_mark), backend_.mark_time(0)});
   } catch (const StepBroken&) {
     end_after(known.step - 1, {.stops = true});
   }
@@ -90,7 +93,7 @@ void StepQueue::collect(size_t ahead) {
   while (pending_.size() > ahead || (!pending_.empty() && pending_.front().step.ready())) {
     Pending& oldest = pending_.front();
     StepResult result = wait_for(oldest);
-    auto now = Clock::now();
+    take_time(oldest);
     StepMetrics metrics = oldest.metrics;
     metrics.loss = result.loss;
     metrics.grad_norm = result.grad_norm;
@@ -98,15 +101,28 @@ void StepQueue::collect(size_t ahead) {
     metrics.loss_scale = result.loss_scale;
     metrics.skipped = result.skipped;
     metrics.digest = result.digest;
-    metrics.ms = Milliseconds(now - std::max(oldest.wanted, last_end_)).count();
-    last_seconds_ = Milliseconds(now - std::max(oldest.begin, last_end_)).count() / 1000;
-    last_end_ = now;
     if (progress_) progress_->step_done(last_seconds_);
     pending_.pop_front();
     std::lock_guard lock(mutex_);
-    if (!first_end_) first_end_ = now;
+    if (!first_end_) first_end_ = last_end_;
     finished_.push_back(metrics);
   }
+}
+
+// How long it took from when its data was asked for, or from the end of the one before it, and how long it ran.
+void StepQueue::take_time(Pending& ended) {
+  auto now = Clock::now();
+  double& ms = ended.metrics.ms;
+  if (ended.end_mark) {
+    last_seconds_ = ended.end_mark->seconds_since(*ended.begin_mark);
+    ms = ended.behind ? 1000 * ended.end_mark->seconds_since(*last_mark_)
+                      : Milliseconds(ended.begin - ended.wanted).count() + 1000 * last_seconds_;
+  } else {
+    last_seconds_ = Milliseconds(now - std::max(ended.begin, last_end_)).count() / 1000;
+    ms = Milliseconds(now - std::max(ended.wanted, last_end_)).count();
+  }
+  last_mark_ = std::move(ended.end_mark);
+  last_end_ = now;
 }
 
 StepResult StepQueue::wait_for(Pending& pending) {

@@ -41,7 +41,9 @@ class StepQueue {
   void submit(std::vector<Batch> batches, const StepMetrics& known, const std::string& failure = "");
   /// Waits for all steps.
   void finish();
-  /// The steps that have run since the last call, in order: what is known, ms and what the step gave. Does not wait;
+  /// The steps that have run since the last call, in order: what is known, ms and what the step gave. Where the device
+  /// has a queue, its own clock says how long they ran: the host, which hands over the next, sees their ends late. Does
+  /// not wait;
   /// throws what a step has thrown.
   std::vector<StepMetrics> take();
   /// The same where a step has thrown: waits until nothing runs any more, and throws nothing.
@@ -62,12 +64,15 @@ class StepQueue {
     Clock::time_point wanted;  // when its data was asked for
     Clock::time_point begin;
     StepMetrics metrics;
+    bool behind;                                     // another one that runs when it is handed over
+    std::unique_ptr<TimeMark> begin_mark, end_mark;  // of what the device does for it; null: the host's clock tells
   };
 
   bool goes_on(int64_t step, const std::string& failure);
   void start(const std::vector<Batch>& batches, Clock::time_point wanted, const StepMetrics& known);
   void end_after(int64_t last_step, const StepNews& news);
   double limit(double seconds, size_t steps) const;
+  void take_time(Pending& ended);
   size_t steps_ahead() const;
   void collect(size_t ahead);
   StepResult wait_for(Pending& pending);
@@ -76,12 +81,13 @@ class StepQueue {
   Backend& backend_;
   Before before_;
   RankProgress* progress_;
-  std::optional<StepBreaker> breaker_;  // of the steps' thread
-  double breakable_seconds_ = 0;        // that a step takes, from which on it is broken
-  double last_seconds_;                 // that a step ran, or is expected to; of the steps' thread
-  std::deque<Pending> pending_;         // of the steps' thread
-  Clock::time_point last_end_;          // of the steps' thread
-  mutable std::mutex mutex_;            // of what follows
+  std::optional<StepBreaker> breaker_;   // of the steps' thread
+  double breakable_seconds_ = 0;         // that a step takes, from which on it is broken
+  double last_seconds_;                  // that a step ran, or is expected to; of the steps' thread
+  std::deque<Pending> pending_;          // of the steps' thread
+  Clock::time_point last_end_;           // of the steps' thread
+  std::unique_ptr<TimeMark> last_mark_;  // the same by the device's clock; null: the host's tells
+  mutable std::mutex mutex_;             // of what follows
   std::optional<Clock::time_point> first_end_;
   std::optional<End> end_;
   std::vector<StepMetrics> finished_;

@@ -6,9 +6,9 @@
 #include <set>
 #include <thread>
 
-#include "backend/cpu/cpu_backend.h"
 #include "config/config.h"
 #include "run/random_batch.h"
+#include "tests/support/cpu_device.h"
 #include "tests/support/resolve_first.h"
 
 namespace tokamak {
@@ -88,16 +88,9 @@ TEST(Profiler, SeesTheProgramsOfEveryMicroBatch) {
 }
 
 // A machine with a queue of its own, whose clock says that everything takes a second, and which records steps.
-class QueueMachine : public Backend {
+class QueueMachine : public test::CpuDevice {
  public:
-  std::unique_ptr<Memory> allocate(int64_t bytes) override { return cpu_->allocate(bytes); }
-  std::unique_ptr<Kernel> compile(const Graph& graph, const Node& node) override { return cpu_->compile(graph, node); }
-  void copy_in(void* to, const void* from, int64_t bytes) override { cpu_->copy_in(to, from, bytes); }
-  void copy_out(void* to, const void* from, int64_t bytes) override { cpu_->copy_out(to, from, bytes); }
-  void copy(void* to, const void* from, int64_t bytes) override { cpu_->copy(to, from, bytes); }
-  int64_t used_bytes() const override { return 0; }
-  int64_t free_bytes() const override { return 0; }
-  std::unique_ptr<TimeMark> mark_time(int) override { return std::make_unique<Tick>(ticks_++); }
+  std::unique_ptr<TimeMark> mark_time(int) override { return std::make_unique<test::Tick>(ticks_++); }
   std::unique_ptr<Recording> record(const std::function<void()>& work) override {
     return std::make_unique<Replay>(work, replays);
   }
@@ -105,11 +98,6 @@ class QueueMachine : public Backend {
   int replays = 0;
 
  private:
-  struct Tick : TimeMark {
-    explicit Tick(int at) : at(at) {}
-    double seconds_since(const TimeMark& begin) const override { return at - dynamic_cast<const Tick&>(begin).at; }
-    int at;
-  };
   struct Replay : Recording {
     Replay(std::function<void()> work, int& count) : work(std::move(work)), count(count) {}
     void replay() override { ++count, work(); }
@@ -117,7 +105,6 @@ class QueueMachine : public Backend {
     int& count;
   };
 
-  std::unique_ptr<Backend> cpu_ = cpu::make_backend();
   int ticks_ = 0;
 };
 

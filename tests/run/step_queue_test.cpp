@@ -3,10 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <stdexcept>
 
-#include "backend/cpu/cpu_backend.h"
 #include "run/random_batch.h"
+#include "tests/support/cpu_device.h"
 #include "tests/support/resolve_first.h"
 #include "tests/support/tiny_step.h"
 
@@ -59,6 +60,39 @@ TEST(StepQueue, AStepTakesAsLongAsItWaitedForData) {
   };
   EXPECT_GE(take_one(1e6), 1e6);
   EXPECT_LT(take_one(1e6), 1e6) << "most of it passed before the last one's end";
+}
+
+// A device with a queue, of which each mark is a second behind the one before, and of which the host sees nothing that
+// it does not wait for.
+class SlowlySeenDevice : public test::CpuDevice {
+ public:
+  std::unique_ptr<TimeMark> mark_time(int) override { return std::make_unique<test::Tick>(ticks_++); }
+  std::unique_ptr<Readback> read_later(const void* from, int64_t bytes) override {
+    return std::make_unique<Unseen>(Backend::read_later(from, bytes));
+  }
+
+ private:
+  struct Unseen : Readback {
+    explicit Unseen(std::unique_ptr<Readback> seen) : seen(std::move(seen)) {}
+    bool ready() const override { return false; }
+    std::span<const std::byte> wait() override { return seen->wait(); }
+    std::unique_ptr<Readback> seen;
+  };
+
+  int ticks_ = 0;
+};
+
+TEST(StepQueue, ADevicesClockSaysHowLongAStepRan) {
+  SlowlySeenDevice device;
+  Session session = make_session(test::tiny_step(), cpu::nominal_platform(), device);
+  StepQueue queue(session, device);
+  queue.run([&] { session.initialise(); });
+  for (int64_t i = 0; i < 4; ++i) queue.submit({random_batch(test::tiny_step(), uint64_t(i))}, {.step = i + 1});
+  queue.finish();
+  std::vector<double> seconds;
+  for (const StepMetrics& metrics : queue.take()) seconds.push_back(std::round(metrics.ms / 1000));
+  // The first has ended before the second begins; those behind one that runs begin at its end, two marks before theirs.
+  EXPECT_EQ(seconds, (std::vector<double>{1, 1, 2, 2}));
 }
 
 // What is asked for behind the step that runs is dropped.
