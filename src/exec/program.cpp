@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "exec/collective_kernel.h"
 #include "plan/memory.h"  // value_name
+#include "plan/recording.h"
 
 #include <algorithm>
 #include <numeric>
@@ -37,7 +38,7 @@ auto with_node(const Graph& graph, int node, const Work& work) {
 
 Program::Program(Plan plan, Backend& backend, TensorStore& store, ProgramOptions options)
     : plan_(std::move(plan)), backend_(backend), ranks_(options.ranks), arena_(std::move(options.arena)),
-      record_(options.record) {
+      record_(options.record && is_to_record(plan_)) {
   const Graph& graph = plan_.graph;
   store.make(graph);
   for (const Argument& argument : graph.arguments()) {
@@ -58,7 +59,6 @@ Program::Program(Plan plan, Backend& backend, TensorStore& store, ProgramOptions
   }
   set_coordinates();
   if (!arena_) arena_ = backend.allocate(plan_.arena_bytes);
-  for (const PlannedStream& stream : plan_.streams) record_ = record_ && stream.ends_with_run;
   for (const Launch& launch : plan_.launches) bind(launch);
   backend_.end_compiling();
   make_events();

@@ -17,7 +17,7 @@ struct ProgramOptions {
   const MeshRanks* ranks = nullptr;
   /// Shared by programs that do not run at the same time; null: the program's own.
   std::shared_ptr<Memory> arena;
-  /// The second run is recorded where the backend can, and replayed from then on.
+  /// The second run is recorded where the backend can and the plan is_to_record(), and replayed from then on.
   bool record = false;
   /// States in whose place runs of micro-batches with odd numbers have others of the store; null: none.
   const std::map<std::string, std::string>* odd_states = nullptr;
@@ -36,11 +36,13 @@ class Program {
   bool is_set(const Argument& input) const;
   /// Scratch memory of the kernels, as they were made; plan().scratch_bytes is what was expected of them.
   int64_t workspace_bytes() const { return workspace_bytes_; }
+  /// Whether runs are recorded, if the backend can.
+  bool records() const { return record_; }
   /// Indices into the graph's nodes: those that no kernel of the backend computes.
   std::vector<int> nodes_by_reference() const;
   /// One run of the plan; of states with several buffers it takes those of the micro-batch. A failing kernel's error
   /// names its node. Streams of the plan that do not end with the run may go on when it is over, and then into the next
-  /// run of this program; such a plan is not recorded.
+  /// run of this program.
   void run(int64_t micro_batch = 0);
   /// Tells it of inputs and runs from now on; null: nobody. It must outlive what it is told of.
   void observe(WorkObserver* observer) { observer_ = observer; }

@@ -67,9 +67,7 @@ void begin(Session& session, const FoundCheckpoint* found) {
 
 }  // namespace
 
-bool replays_steps(const Session& session, bool is_gpu) {
-  return is_gpu && session.resolved().compile.cuda_graph && session.reference_nodes().empty();
-}
+bool replays_steps(const Session& session, bool is_gpu) { return is_gpu && session.records(); }
 
 ProfileReport gather_report(Session& session, const StepProfile& profile, const Platform& platform,
                             const MeshRanks* ranks, const ProfileRunOptions& options) {

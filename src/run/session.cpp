@@ -300,6 +300,11 @@ std::vector<ReferenceNode> Session::reference_nodes() const {
   return nodes;
 }
 
+bool Session::records() const {
+  const auto& programs = runner_->programs();
+  return std::any_of(programs.begin(), programs.end(), [](const auto& program) { return program->records(); });
+}
+
 int64_t Session::workspace_bytes() const {
   int64_t bytes = 0;
   for (const auto& program : runner_->programs()) bytes += program->workspace_bytes();

@@ -122,6 +122,8 @@ class Session {
   const Program& program(size_t index) const { return *runner_->programs()[index]; }
   /// What of them no kernel of the backend computes.
   std::vector<ReferenceNode> reference_nodes() const;
+  /// Whether a run of one of them is recorded, if the backend can.
+  bool records() const;
   /// Scratch memory that their kernels took; compiled().scratch_bytes() is what was expected of them.
   int64_t workspace_bytes() const;
 
