@@ -11,6 +11,7 @@ namespace {
 
 constexpr int kThreads = 256, kUnitsPerThread = 4;  // as kernels/strided_copy.cu
 constexpr int kTile = 32, kTileRows = 8;            // as kernels/transpose.cu
+constexpr int kWideBytes = 128, kPieceBytes = 16;   // a side of a tile, as kernels/transpose_wide.cu
 
 // A tensor around one of its dims: (outer, size, inner).
 struct Around {
@@ -111,19 +112,35 @@ CopyKernel units_kernel(const StridedCopy& elements) {
   return {"strided_copy", source, {dim3(unsigned(ceil_div(units, per_block))), dim3(kThreads), 0}};
 }
 
+// Whether every line begins and ends at a multiple of 16 bytes, in the input and in the output.
+bool has_whole_pieces(const StridedCopy& copy, size_t lines) {
+  int64_t piece = kPieceBytes / copy.element_bytes;
+  bool whole = copy.from_offset % piece == 0 && copy.to_offset % piece == 0;
+  for (size_t d = 0; d < copy.dims.size(); ++d) {
+    const CopyDim& dim = copy.dims[d];
+    bool last = d + 1 == copy.dims.size();
+    whole &= d == lines ? dim.size % piece == 0 : dim.from_stride % piece == 0;
+    whole &= last ? dim.size % piece == 0 : dim.to_stride % piece == 0;
+  }
+  return whole;
+}
+
 // `lines`: the dim along which the input runs.
 CopyKernel tiles_kernel(const StridedCopy& copy, size_t lines) {
   std::vector<CopyDim> batch(copy.dims.begin(), copy.dims.end() - 1);
   batch.erase(batch.begin() + int64_t(lines));
   const CopyDim &line = copy.dims[lines], &element = copy.dims.back();
-  int64_t down = ceil_div(line.size, kTile), across = ceil_div(element.size, kTile);
-  std::string source = place_source(copy, batch);
+  bool wide = has_whole_pieces(copy, lines);
+  int64_t side = wide ? kWideBytes / copy.element_bytes : kTile;
+  int64_t down = ceil_div(line.size, side), across = ceil_div(element.size, side);
+  std::string name = wide ? "transpose_wide" : "transpose", source = place_source(copy, batch);
   source += fmt::format(
       "constexpr Index kLines = {}, kElements = {}, kFromStride = {}, kToStride = {}, kTilesDown = {}, "
       "kTilesAcross = {};\n",
       line.size, element.size, element.from_stride, line.to_stride, down, across);
-  source += "#include \"backend/cuda/kernels/transpose.cu\"\n";
-  return {"transpose", source, {dim3(unsigned(down * across * count(batch))), dim3(kTile, kTileRows), 0}};
+  source += fmt::format("#include \"backend/cuda/kernels/{}.cu\"\n", name);
+  return {
+      name, source, {dim3(unsigned(down * across * count(batch))), wide ? dim3(kThreads) : dim3(kTile, kTileRows), 0}};
 }
 
 }  // namespace

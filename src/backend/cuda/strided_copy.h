@@ -12,7 +12,7 @@ struct CopyDim {
 };
 
 /// For every index of all dims: to[to_offset + ...] = from[from_offset + ...]. Offsets and strides are in elements of
-/// `element_bytes` (2 or 4).
+/// `element_bytes` (1, 2 or 4).
 struct StridedCopy {
   int64_t element_bytes = 4;
   int64_t from_offset = 0, to_offset = 0;
@@ -38,7 +38,8 @@ struct CopyKernel {
   LaunchShape shape;
 };
 
-/// Through shared memory where input and output run along different dims, else in units of up to 16 bytes.
+/// Through shared memory where input and output run along different dims, in units of 16 bytes (`transpose_wide`) or of
+/// one element (`transpose`); else in units of up to 16 bytes.
 CopyKernel make_copy_kernel(const StridedCopy& copy);
 
 }  // namespace tokamak::cuda

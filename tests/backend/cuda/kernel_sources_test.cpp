@@ -41,10 +41,21 @@ TEST_P(OfType, CopiesCompile) {
     expect_compiles(kernel.source, {kernel.name}, architectures);
     architectures = one_architecture();
   }
+  Graph whole = one_node(op::transpose, {{GetParam(), {48, 64}}}, {{"perm", Shape{1, 0}}});
+  CopyKernel wide = make_copy_kernel(transpose_copy(whole, whole.nodes()[0]));
+  expect_compiles(wide.source, {"transpose_wide"}, checked_architectures());
   Graph graph =
       one_node(op::pad, {{GetParam(), {5, 7}}}, {{"after", int64_t(1)}, {"before", int64_t(2)}, {"dim", int64_t(1)}});
   CopyKernel kernel = make_copy_kernel(pad_copy(graph, graph.nodes()[0]));
   expect_compiles(kernel.source, {kernel.name}, checked_architectures());
+}
+
+TEST(KernelSources, TransposeOfBytesCompiles) {
+  for (int64_t rows : {48, 50}) {
+    Graph graph = one_node(op::transpose, {{DType::kF8E4M3, {rows, 64}}}, {{"perm", Shape{1, 0}}});
+    CopyKernel kernel = make_copy_kernel(transpose_copy(graph, graph.nodes()[0]));
+    expect_compiles(kernel.source, {kernel.name}, checked_architectures());
+  }
 }
 
 TEST_P(OfType, EmbeddingCompiles) {

@@ -29,6 +29,9 @@ std::vector<Move> moves() {
       {&op::transpose, {100, 67}, permuted({1, 0})},
       {&op::transpose, {3, 64, 96}, permuted({0, 2, 1})},
       {&op::transpose, {40, 3, 50}, permuted({2, 1, 0})},
+      {&op::transpose, {256, 384}, permuted({1, 0})},
+      {&op::transpose, {144, 272}, permuted({1, 0})},
+      {&op::transpose, {3, 16, 2, 160}, permuted({2, 3, 0, 1})},
       {&op::transpose, {3, 4, 5, 6, 7}, permuted({4, 2, 0, 3, 1})},
       {&op::transpose, {3, 4, 5, 6, 7}, permuted({1, 0, 4, 2, 3})},
       {&op::transpose, {1, 8, 1, 1}, permuted({3, 2, 1, 0})},
@@ -112,10 +115,25 @@ TEST(StridedCopy, UnitsEndWhereThePadBegins) {
   EXPECT_NE(even.find("j >= Index(2) && j < Index(4)"), std::string::npos) << even;
 }
 
+// Where input, output and every stride are multiples of 16 bytes.
+TEST(StridedCopy, TurnsWholePiecesTogether) {
+  auto name_of = [](const Shape& shape, const Shape& perm, DType dtype) {
+    return cuda::make_copy_kernel(copy_of(move_graph({&op::transpose, shape, permuted(perm)}, dtype))).name;
+  };
+  for (DType dtype : {DType::kF32, DType::kBF16, DType::kF8E4M3}) {
+    EXPECT_EQ(name_of({3, 48, 80}, {0, 2, 1}, dtype), "transpose_wide");
+    EXPECT_EQ(name_of({3, 48, 81}, {0, 2, 1}, dtype), "transpose");
+    EXPECT_EQ(name_of({3, 50, 80}, {0, 2, 1}, dtype), "transpose");
+    bool wide = name_of({48, 8}, {1, 0}, dtype) == "transpose_wide";
+    EXPECT_EQ(wide, dtype != DType::kF8E4M3);
+  }
+}
+
 TEST(GpuMovement, EqualsInterpreter) {
   if (!has_gpu()) GTEST_SKIP() << kNoGpu;
   for (const Move& move : moves())
-    for (DType dtype : {DType::kF32, DType::kBF16, DType::kF16, DType::kI32}) {
+    for (DType dtype : {DType::kF32, DType::kBF16, DType::kF16, DType::kI32, DType::kF8E4M3}) {
+      if (dtype == DType::kF8E4M3 && (move.op != &op::transpose || !has_hopper())) continue;
       Graph graph = move_graph(move, dtype);
       expect_matches_interpreter(graph, random_arguments(graph, 1, 1000), kExact);
     }
