@@ -22,6 +22,7 @@ std::string_view words_of(Float8Choice choice) {
     case Float8Choice::kNumbersSaid: return "as its numbers are said";
     case Float8Choice::kSizes: return "bf16: sizes are no multiples of 16";
     case Float8Choice::kCastsTakeMore: return "bf16: casts would take more than it saves";
+    case Float8Choice::kSlowerHere: return "bf16: measured to be faster, with the casts that eight bits take";
     case Float8Choice::kRangeUnknown: return "bf16: the range of an operand is not known";
   }
   return "";

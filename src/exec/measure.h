@@ -4,6 +4,7 @@
 #include "backend/backend.h"
 #include "plan/plan.h"
 
+#include <functional>
 #include <map>
 #include <string>
 
@@ -14,10 +15,13 @@ class NodeMeter {
  public:
   explicit NodeMeter(Backend& backend) : backend_(backend) {}
 
-  /// Seconds of the node's kernel alone, on random operands: the median of a few runs after one that warms up.
+  /// Seconds of the node's kernel alone, on random operands: the median of a few runs after one that warms up. Of
+  /// kernels that are no library's, many of which are short, what a second run behind the first adds: as in a step, the
+  /// launch is hidden.
   double seconds(const Graph& graph, const Node& node);
 
  private:
+  double median_seconds(const std::function<void()>& work);
   void fill(std::byte* to, const ValueType& type);
 
   Backend& backend_;

@@ -3,13 +3,17 @@
 #include "cost/price.h"
 #include "ops/classifier.h"
 #include "ops/collective.h"
+#include "ops/group.h"
 #include "ops/matmul.h"
 #include "ops/matmul_dims.h"
+#include "ops/matmul_form.h"
 #include "ops/movement.h"
 #include "ops/norm.h"
 #include "ops/pointwise.h"
 #include "ops/reduce.h"
 #include "ops/rms_norm.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -32,11 +36,18 @@ ValueId wide_origin_of(const Graph& graph, ValueId value) {
   return maker && maker->op == &op::cast ? origin_of(graph, maker->inputs[0]) : made;
 }
 
+// Sizes of a matmul, or of the logits.
+MatmulDims product_dims(const Graph& graph, const Node& node) {
+  const ValueType &x = graph.type(node.inputs[0]), &weight = graph.type(node.inputs[1]);
+  if (node.op == &op::matmul) return matmul_dims({*node.op, {x, weight}, node.attrs});
+  return {1, x.shape[0], weight.shape[0], x.shape[1], {}};
+}
+
 class Float8Chooser {
  public:
-  Float8Chooser(const Graph& graph, const Target& target)
-      : graph_(graph), target_(target), users_(find_users(graph)), escaping_(find_escaping(graph)),
-        product_uses_(find_product_uses(graph)) {
+  Float8Chooser(const Graph& graph, const Platform& platform)
+      : graph_(graph), target_(platform.target), refused_(platform.tuning.plain_matmuls), users_(find_users(graph)),
+        escaping_(find_escaping(graph)), product_uses_(find_product_uses(graph)) {
     choose_known();
     for (const Node& node : graph_.nodes()) {
       if (node.op == &op::gelu) choose_hidden(node.outputs[0], product_before(node.inputs[0]));
@@ -63,6 +74,7 @@ class Float8Chooser {
     if (node.attrs.find("result")) return Float8Choice::kNumbersSaid;
     MatmulDims d = dims(node);
     if (d.m % kMultiple != 0 || d.n % kMultiple != 0 || d.k % kMultiple != 0) return Float8Choice::kSizes;
+    if (is_refused(node)) return Float8Choice::kSlowerHere;
     bool may_pay = use == ProductUse::kWeightGradient ? pays_for_weight(d) : pays(d);
     return may_pay ? Float8Choice::kRangeUnknown : Float8Choice::kCastsTakeMore;
   }
@@ -144,6 +156,7 @@ class Float8Chooser {
     if (node.inputs.size() != 2 || a.dtype != DType::kBF16 || b.dtype != DType::kBF16 || b.shape.size() != 2)
       return false;
     if (node.inputs[0] == node.inputs[1] || node.attrs.find("result")) return false;  // whose numbers are said
+    if (is_refused(node)) return false;
     MatmulDims d = dims(node);
     if (d.m % kMultiple != 0 || d.n % kMultiple != 0 || d.k % kMultiple != 0) return false;
     if (!node.attrs.get_bool("trans_a")) return node.inputs[0] == value && pays(d);
@@ -205,20 +218,19 @@ class Float8Chooser {
     });
   }
 
-  // Sizes of the product, or of the logits.
-  MatmulDims dims(const Node& node) const {
-    const ValueType &x = graph_.type(node.inputs[0]), &weight = graph_.type(node.inputs[1]);
-    if (node.op == &op::matmul) return matmul_dims({*node.op, {x, weight}, node.attrs});
-    return {1, x.shape[0], weight.shape[0], x.shape[1], {}};
-  }
+  MatmulDims dims(const Node& node) const { return product_dims(graph_, node); }
 
   bool takes(const Node& node, ProductUse use) const {
     if (node.inputs.size() > (node.op == &op::matmul ? 2 : 4) || !has_range(node, use)) return false;
     if (graph_.dtype(node.inputs[0]) != DType::kBF16 || graph_.dtype(node.inputs[1]) != DType::kBF16) return false;
     if (graph_.shape(node.inputs[1]).size() != 2) return false;
-    if (node.op == &op::matmul && node.attrs.get_bool("trans_a")) return false;
+    if ((node.op == &op::matmul && node.attrs.get_bool("trans_a")) || is_refused(node)) return false;
     MatmulDims d = dims(node);
     return d.m % kMultiple == 0 && d.n % kMultiple == 0 && d.k % kMultiple == 0 && pays(d, is_gathered(node.inputs[0]));
+  }
+
+  bool is_refused(const Node& node) const {
+    return !refused_.empty() && refused_.contains(float8_key(graph_, node).value_or(""));
   }
 
   // What else reads it may want the gathered values as they are: then the cast is a pass of its own.
@@ -245,6 +257,7 @@ class Float8Chooser {
 
   const Graph& graph_;
   const Target& target_;
+  const std::set<std::string>& refused_;
   Users users_;
   std::vector<bool> escaping_;
   std::vector<ProductUse> product_uses_;
@@ -273,10 +286,28 @@ bool reads_gradient(const Node& node, ProductUse use) {
   return node.op == &op::matmul && use == ProductUse::kInputGradient;
 }
 
-Float8Uses choose_float8(const Graph& graph, const Target& target) { return Float8Chooser(graph, target).take(); }
+std::optional<std::string> float8_key(const Graph& graph, const Node& node) {
+  if (!is_product(node) && node.op != &op::fused_matmul) return std::nullopt;
+  MatmulDims d;
+  if (node.op == &op::fused_matmul) {
+    MatmulForm form = read_matmul(graph, node);
+    d = {form.batch, form.m, form.n, form.k, {}};
+  } else {
+    d = product_dims(graph, node);
+  }
+  // The pass may compute a gradient the other way round.
+  auto [less, more] = std::minmax({d.batch * d.m, d.n});
+  return fmt::format("eight bits {} x {} over {}{}", more, less, d.k, node.phase == Phase::kForward ? "" : " backward");
+}
+
+bool has_float8_operand(const Graph& graph, const Node& node) {
+  return std::ranges::any_of(node.inputs, [&](ValueId input) { return is_float8(graph.dtype(input)); });
+}
+
+Float8Uses choose_float8(const Graph& graph, const Platform& platform) { return Float8Chooser(graph, platform).take(); }
 
 std::vector<std::optional<Float8Choice>> float8_choices(const Graph& graph, const PassContext& context) {
-  return Float8Chooser(graph, context.target).choices();
+  return Float8Chooser(graph, context).choices();
 }
 
 }  // namespace tokamak

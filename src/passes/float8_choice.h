@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 namespace tokamak {
@@ -23,7 +24,7 @@ struct Float8Uses {
   /// something else reads what is gathered, that is the source.
   std::set<ValueId> narrow;
 };
-Float8Uses choose_float8(const Graph& graph, const Target& target);
+Float8Uses choose_float8(const Graph& graph, const Platform& platform);
 
 /// What the pass makes of a product, and why it leaves it.
 enum class Float8Choice : uint8_t {
@@ -32,10 +33,18 @@ enum class Float8Choice : uint8_t {
   kSizes,          // no multiples of 16
   kCastsTakeMore,  // than the product would save
   kRangeUnknown,   // of an operand
+  kSlowerHere,     // as was measured (tune/tune.h)
 };
 
 /// By node; none where it is no product.
 std::vector<std::optional<Float8Choice>> float8_choices(const Graph& graph, const PassContext& context);
+
+/// What tuning.plain_matmuls has of a product that is left in bf16, as it was measured to be faster with all that it
+/// takes: its sizes, and whether it is of the forward pass. Of a matmul, a fused_matmul or a classifier, before the
+/// pass and behind it; nothing of other nodes.
+std::optional<std::string> float8_key(const Graph& graph, const Node& node);
+/// Whether an operand has eight bits.
+bool has_float8_operand(const Graph& graph, const Node& node);
 
 /// Null: it is an argument.
 const Node* maker_of(const Graph& graph, ValueId value);

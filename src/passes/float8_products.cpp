@@ -60,7 +60,7 @@ ValueId find_loss_gradient(const Graph& graph) {
 class Float8Products {
  public:
   Float8Products(const Graph& graph, const PassContext& context)
-      : graph_(graph), uses_(choose_float8(graph, context.target)), loss_weight_(context.loss_weight), rewriter_(graph),
+      : graph_(graph), uses_(choose_float8(graph, context)), loss_weight_(context.loss_weight), rewriter_(graph),
         loss_gradient_(find_loss_gradient(graph)) {}
 
   bool run() {

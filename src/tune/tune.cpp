@@ -10,6 +10,7 @@
 #include "graph/single_node.h"
 #include "graph/text.h"
 #include "ops/group.h"
+#include "passes/float8_choice.h"
 #include "tune/tuning_record.h"
 
 #include <nlohmann/json.hpp>
@@ -97,6 +98,8 @@ class Tuner {
     std::vector<int64_t> runs;                // of each, in a step
     std::vector<std::string> groups;          // its matmul groups
     std::map<std::string, NodeAt> libraries;  // see library_kernels
+    std::map<std::string, NodeAt> kernels;    // all that one rank runs alone
+    std::set<std::string> float8;             // its products of eight bits (float8_key)
     std::set<std::string> refused;            // groups that it does without
   };
 
@@ -117,9 +120,20 @@ class Tuner {
       const Plan& plan = form.programs[p].plan;
       add_matmul_groups(plan, form.groups);
       for (const auto& [key, node] : library_kernels(plan)) form.libraries.try_emplace(key, NodeAt{p, node});
+      if (run.compile.precision == Precision::kFp8) add_float8(form, p);
       expect(plan);
     }
     return form;
+  }
+
+  void add_float8(Form& form, size_t p) const {
+    const Graph& graph = form.programs[p].plan.graph;
+    for (const Launch& launch : form.programs[p].plan.launches) {
+      const Node& node = graph.nodes()[size_t(launch.node)];
+      if (!node.op->together) form.kernels.try_emplace(kernel_key(graph, node), NodeAt{p, launch.node});
+      if (!has_float8_operand(graph, node)) continue;
+      if (std::optional<std::string> key = float8_key(graph, node)) form.float8.insert(*key);
+    }
   }
 
   void expect(const Plan& plan) {
@@ -129,6 +143,7 @@ class Tuner {
   }
 
   void choose() {
+    choose_formats();
     std::set<std::string> tried;
     for (size_t i = 0; i < best_.groups.size();)
       if (std::string group = best_.groups[i]; tried.insert(group).second && try_without(group))
@@ -137,13 +152,34 @@ class Tuner {
         ++i;
   }
 
+  // Products keep eight bits where they save more than all kernels that they cause take.
+  void choose_formats() {
+    std::set<std::string> tried;
+    for (auto product = best_.float8.begin(); product != best_.float8.end();)
+      if (tried.insert(*product).second && try_in_16_bits(*product))
+        product = best_.float8.begin();  // another plan
+      else
+        ++product;
+  }
+
+  bool try_in_16_bits(const std::string& product) {
+    std::set<std::string> refused = best_.refused;
+    refused.insert(product);
+    Form trial = compile(chosen_for_, refused);
+    compile_ahead(trial.programs);
+    measure_differences(trial, &Form::kernels);
+    if (seconds(trial) >= kGain * seconds(best_)) return false;
+    best_ = std::move(trial);
+    return true;
+  }
+
   // Without the group its matmul becomes a simpler one or a plain one; goes on to the plain one where that is no gain.
   bool try_without(const std::string& group) {
     std::set<std::string> refused = best_.refused;
     for (std::vector<std::string> more{group}; !more.empty();) {
       refused.insert(more.begin(), more.end());
       Form trial = compile(chosen_for_, refused);
-      measure_differences(trial);
+      measure_differences(trial, &Form::libraries);
       more.clear();
       for (const std::string& key : trial.groups)
         if (std::find(best_.groups.begin(), best_.groups.end(), key) == best_.groups.end()) more.push_back(key);
@@ -166,11 +202,11 @@ class Tuner {
   }
 
   // What both have costs the same in both.
-  void measure_differences(const Form& trial) {
-    for (const auto& [key, at] : best_.libraries)
-      if (!trial.libraries.contains(key)) measure(best_, key, at);
-    for (const auto& [key, at] : trial.libraries)
-      if (!best_.libraries.contains(key)) measure(trial, key, at);
+  void measure_differences(const Form& trial, std::map<std::string, NodeAt> Form::*kernels) {
+    for (const auto& [key, at] : best_.*kernels)
+      if (!(trial.*kernels).contains(key)) measure(best_, key, at);
+    for (const auto& [key, at] : trial.*kernels)
+      if (!(best_.*kernels).contains(key)) measure(trial, key, at);
   }
 
   void measure_all(const Form& form) {

@@ -10,6 +10,7 @@
 #include "ops/matmul_formats.h"
 #include "ops/movement.h"
 #include "ops/pointwise.h"
+#include "passes/float8_choice.h"
 #include "tests/support/graph_text.h"
 #include "tests/support/random_tensors.h"
 
@@ -70,6 +71,21 @@ TEST(Float8Products, TakesForwardProductsOfNorms) {
   EXPECT_EQ(after.shape(products[0]->inputs[1]), (Shape{48, 32}));
   for (size_t i : {1, 2}) EXPECT_EQ(after.dtype(products[i]->inputs[0]), DType::kBF16);
   EXPECT_FALSE(float8_products(after, in_fp8())) << "converted twice";
+}
+
+// Tuning names a product by what is there before the pass and behind it.
+TEST(Float8Products, LeavesAProductThatWasMeasuredToBeSlower) {
+  PassContext context = in_fp8();
+  Graph before = norm_and_product(), all = before, rest = before;
+  std::string key = float8_key(before, *products_of(before)[0]).value();
+  float8_products(all, context);
+  EXPECT_EQ(float8_key(all, *products_of(all)[0]), key);
+  EXPECT_NE(float8_key(all, *products_of(all)[1]), key);
+  EXPECT_TRUE(has_float8_operand(all, *products_of(all)[0]));
+  context.tuning.plain_matmuls = {key};
+  EXPECT_FALSE(float8_products(rest, context));
+  std::vector<std::optional<Float8Choice>> choices = float8_choices(rest, context);
+  EXPECT_EQ(std::ranges::count(choices, Float8Choice::kSlowerHere), 1);
 }
 
 // ||is - was|| / ||was||.

@@ -7,6 +7,7 @@
 #include "exec/measure.h"
 #include "graph/builder.h"
 #include "graph/op_def.h"
+#include "ops/matmul.h"
 #include "ops/pointwise.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/fake_kernels.h"
@@ -22,17 +23,23 @@
 namespace tokamak {
 namespace {
 
-// The ops of a kernel: "matmul", or those of a group's body.
+// The ops of a kernel: "matmul", "eight bits matmul", or those of a group's body.
 std::string form_of(const Node& node) {
-  if (!node.body) return std::string(node.op->name);
+  bool has_scales = node.op == &op::matmul && node.inputs.size() == 4;
+  if (!node.body) return (has_scales ? "eight bits " : "") + std::string(node.op->name);
   std::string form;
   for (const Node& inner : node.body->nodes()) form += (form.empty() ? "" : "+") + std::string(inner.op->name);
   return form + (node.outputs.size() > 1 ? "+aux" : "");
 }
 
+// Counts its runs.
 class NoKernel : public Kernel {
  public:
-  void run(std::span<const void* const>, std::span<void* const>) override {}
+  explicit NoKernel(int& runs) : runs_(runs) {}
+  void run(std::span<const void* const>, std::span<void* const>) override { ++runs_; }
+
+ private:
+  int& runs_;
 };
 
 // A device on which kernels take the seconds that a test says, by their form.
@@ -44,14 +51,16 @@ class PricedDevice : public Backend, public KernelTuning {
     form_ = form_of(node);
     if (!expected.contains(form_)) ++unexpected;
     ++compiled;
-    return std::make_unique<NoKernel>();
+    return std::make_unique<NoKernel>(runs_);
   }
   void copy_in(void* to, const void* from, int64_t bytes) override { cpu_->copy_in(to, from, bytes); }
   void copy_out(void* to, const void* from, int64_t bytes) override { cpu_->copy_out(to, from, bytes); }
   void copy(void* to, const void* from, int64_t bytes) override { cpu_->copy(to, from, bytes); }
-  double time(const std::function<void()>&) override {
+  double time(const std::function<void()>& work) override {
     timed.insert(form_);
-    return seconds_.contains(form_) ? seconds_[form_] : 1e-3;
+    runs_ = 0;
+    work();
+    return runs_ * (seconds_.contains(form_) ? seconds_[form_] : 1e-3);
   }
   void end_compiling() override { ++ended; }
   KernelTuning* tuning() override { return this; }
@@ -73,6 +82,9 @@ class PricedDevice : public Backend, public KernelTuning {
   int compiled = 0, ended = 0, unexpected = 0;
   std::set<std::string> timed, ahead, expected;  // forms
   std::string adopted;
+
+ protected:
+  int runs_ = 0;  // of kernels, since the last time began
 
  private:
   std::map<std::string, double> seconds_;
@@ -121,6 +133,31 @@ TEST(Tune, TakesASimplerFormWhereThatIsFaster) {
   EXPECT_EQ(forms["matmul+add+gelu+aux"], 0);
   EXPECT_EQ(forms["matmul+add"], 4 * 2);
   EXPECT_EQ(forms["matmul+gelu_grad"], 2);
+}
+
+// How many products of a step in fp8 have operands of eight bits, and how many have not.
+std::pair<int, int> tuned_products(std::map<std::string, double> seconds) {
+  RunConfig config = tiny();
+  config.model.width = 32, config.model.context = 16;
+  config.compile.precision = Precision::kFp8;
+  Platform platform;
+  platform.target.bf16_flops = 1e9, platform.target.fp8_flops = 1.7e9, platform.target.memory_bandwidth = 1e12;
+  platform.target.launch_seconds = 0;
+  PricedDevice device(std::move(seconds));
+  CompiledStep step = compile_step(config, tune(config, platform, device));
+  std::pair<int, int> products;
+  for (const Node& node : step.programs[0].plan.graph.nodes())
+    if (form_of(node).ends_with("matmul")) ++(node.op->name == form_of(node) ? products.second : products.first);
+  return products;
+}
+
+// All kernels take a millisecond, but for those that are said.
+TEST(Tune, GivesEightBitsToWhatIsFasterWithAllThatItTakes) {
+  auto [eight, sixteen] = tuned_products({{"matmul", 1.0}});
+  EXPECT_GE(eight, 2 * 2);
+  auto [none, all] = tuned_products({{"eight bits matmul", 1e-3}, {"matmul", 1e-3}});
+  EXPECT_EQ(none, 0) << "a cast takes as long as a product";
+  EXPECT_GT(all, sixteen);
 }
 
 TEST(Tune, TakesThePlainMatmulWhereTheSimplerFormIsNoBetter) {
@@ -300,12 +337,13 @@ TEST(Tune, LeavesOtherBackendsAlone) {
 }
 
 // Keeps what it is given to read, and writes all of its scratch memory first.
-class ReadingKernel : public Kernel {
+class ReadingKernel : public NoKernel {
  public:
-  explicit ReadingKernel(std::vector<float>& seen) : seen_(seen) {}
+  ReadingKernel(std::vector<float>& seen, int& runs) : NoKernel(runs), seen_(seen) {}
   int64_t workspace_bytes() const override { return 1000; }
   void use_workspace(void* at) override { scratch_ = at; }
   void run(std::span<const void* const> in, std::span<void* const> out) override {
+    NoKernel::run(in, out);
     std::memset(scratch_, 0, 1000);
     std::memcpy(seen_.data(), in[0], seen_.size() * sizeof(float));
     std::memcpy(out[0], in[0], seen_.size() * sizeof(float));
@@ -319,7 +357,9 @@ class ReadingKernel : public Kernel {
 class ReadingDevice : public PricedDevice {
  public:
   ReadingDevice() : PricedDevice(std::map<std::string, double>()) {}
-  std::unique_ptr<Kernel> compile(const Graph&, const Node&) override { return std::make_unique<ReadingKernel>(seen); }
+  std::unique_ptr<Kernel> compile(const Graph&, const Node&) override {
+    return std::make_unique<ReadingKernel>(seen, runs_);
+  }
   std::vector<float> seen = std::vector<float>(300'000);
 };
 
