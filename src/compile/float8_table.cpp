@@ -1,5 +1,7 @@
 #include "compile/float8_table.h"
 
+#include "compile/pipe_compiler.h"
+#include "compile/step_compiler.h"
 #include "ops/classifier.h"
 #include "passes/float8_choice.h"
 #include "plan/product_names.h"
@@ -67,6 +69,17 @@ std::string Float8Table::text() const {
   std::string text = "products, their number, and the operands that fp8 gives them\n";
   for (const auto& [line, count] : counts_) text += fmt::format("  {:>4} x {}\n", count, line);
   return text;
+}
+
+std::string float8_table(const ResolvedRun& run, const Platform& platform) {
+  Float8Table table;
+  PassObserver observer = table.observer(context_of(run, platform));
+  if (!observer) return {};
+  if (run.stages() > 1)
+    compile_pipeline(run, platform, observer);
+  else
+    compile_step(run, platform, observer);
+  return table.text();
 }
 
 }  // namespace tokamak

@@ -10,6 +10,8 @@
 
 namespace tokamak {
 
+struct ResolvedRun;
+
 class Float8Table {
  public:
   /// Looks at what is compiled while it is there: at each graph of other parameters than those before, as the parts of
@@ -26,5 +28,8 @@ class Float8Table {
   std::set<std::string> seen_;         // of each graph the parameters
   std::map<std::string, int> counts_;  // by line
 };
+
+/// The table of a run, of all its stages; empty without fp8.
+std::string float8_table(const ResolvedRun& run, const Platform& platform);
 
 }  // namespace tokamak

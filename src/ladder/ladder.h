@@ -41,6 +41,7 @@ struct RungResult {
   bool changed = true;       // false: program and plan are those of the rung before, nothing was measured again
   bool kept = true;          // false: slower here, or optional: the rungs after it go on without it
   std::string by_reference;  // kernels that ran on the host, as there are none here: "attention x12"; else empty
+  std::string products;      // with fp8 a table of products that have eight bits, and why others have not; else empty
   std::string failure;       // why it could not run: "does not fit (needs 1.20 GiB, 1.00 GiB are free)"; else empty
 
   bool ran() const { return failure.empty(); }

@@ -66,6 +66,7 @@ Json run_json(const RungResult& r) {
                {"first_step_ms", r.first_step_ms},
                {"micro_batches", r.micro_batches}});
   if (!r.by_reference.empty()) json["by_reference"] = r.by_reference;
+  if (!r.products.empty()) json["products"] = r.products;
   if (!r.repeats.empty()) json.update({{"repeats_ms", r.repeats}, {"repeats_before_ms", r.repeats_before}});
   return json;
 }
@@ -160,6 +161,8 @@ std::string format_ladder_legend(const std::vector<RungResult>& rungs) {
     if (!rung.by_reference.empty())
       text +=
           fmt::format("{}: no kernel here for {}, which ran on the host by reference\n", rung.name, rung.by_reference);
+  for (const RungResult& rung : rungs)
+    if (!rung.products.empty()) text += fmt::format("{}: {}", rung.name, rung.products);
   if (any("aside")) text += "aside: measured beside the last kept rung, not kept\n";
   return text;
 }

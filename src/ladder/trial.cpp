@@ -1,6 +1,7 @@
 #include "ladder/trial.h"
 
 #include "base/error.h"
+#include "compile/float8_table.h"
 #include "exec/task_queue.h"
 #include "plan/units.h"
 #include "run/random_batch.h"
@@ -135,6 +136,7 @@ RungResult as_planned(const PreparedTrial& prepared) {
   result.planned_bytes = compiled.total_bytes();
   result.micro_batches = prepared.resolved.micro_batches;
   result.peak = peak_of(prepared.platform.target, result.precision);
+  result.products = float8_table(prepared.resolved, prepared.platform);
   return result;
 }
 

@@ -1,7 +1,5 @@
 #include "compile/float8_table.h"
 
-#include "compile/pipe_compiler.h"
-#include "compile/step_compiler.h"
 #include "config/config.h"
 #include "tests/support/resolve_first.h"
 
@@ -23,14 +21,7 @@ std::string table_of(Precision precision, int64_t width, double fp8_flops, int64
   config.train.batch = 8;
   config.train.total_batch = 2 * 8 * 32;
   config.mesh.pipe = stages;
-  Float8Table table;
-  ResolvedRun run = resolve(config, target);
-  PassObserver observer = table.observer(context_of(run, Platform(target)));
-  if (stages == 1)
-    compile_step(run, Platform(target), observer);
-  else
-    compile_pipeline(run, Platform(target), observer);
-  return table.text();
+  return float8_table(resolve(config, target), Platform(target));
 }
 
 void expect_line(const std::string& text, const std::string& line) {
