@@ -4,6 +4,7 @@
 #include "ops/classifier.h"
 #include "ops/cross_entropy.h"
 #include "ops/float8.h"
+#include "ops/float8_weights.h"
 #include "ops/generate.h"
 #include "ops/matmul.h"
 #include "ops/matmul_formats.h"
@@ -61,7 +62,15 @@ class Float8Products {
  public:
   Float8Products(const Graph& graph, const PassContext& context)
       : graph_(graph), uses_(choose_float8(graph, context)), loss_weight_(context.loss_weight), rewriter_(graph),
-        loss_gradient_(find_loss_gradient(graph)) {}
+        loss_gradient_(find_loss_gradient(graph)) {
+    for (const auto& [n, use] : uses_.products) {
+      const Node& node = graph.nodes()[size_t(n)];
+      if (use == ProductUse::kWeightGradient && node.op == &op::matmul) continue;  // of two activations
+      StoredCopies& copies = stored_[node.inputs[1]];
+      copies.plain |= has_transposed_weight(node);
+      copies.turned |= node.op == &op::classifier || !has_transposed_weight(node);
+    }
+  }
 
   bool run() {
     for (size_t n = 0; n < graph_.nodes().size() && !uses_.products.empty(); ++n) {
@@ -117,7 +126,8 @@ class Float8Products {
   void convert(const Node& node, ProductUse use) {
     if (use == ProductUse::kWeightGradient && node.op == &op::matmul) return convert_weight_gradient(node);
     bool gradient = reads_gradient(node, use);
-    Scaled x = scaled_source(node.inputs[0]), weight = scaled_weight(node);
+    Scaled x = scaled_source(node.inputs[0]);
+    const Float8Weight& weight = scaled_weight(node);
     GraphBuilder& g = rewriter_.in_place_of(node);
     // Before the product, of which the kernel also writes this.
     auto hidden = uses_.hidden.find(graph_.producer(node.outputs[0]));
@@ -126,15 +136,15 @@ class Float8Products {
     ValueIds inputs;
     Attrs attrs = node.attrs;
     if (node.op == &op::matmul) {
-      inputs = {x.values, weight.values, x.scale, weight.scale};
+      inputs = {x.values, has_transposed_weight(node) ? weight.plain : weight.turned, x.scale, weight.scale};
       attrs.set("trans_b", true);
       set_formats(attrs, {gradient ? NumberFormat::kF8E5M2 : NumberFormat::kF8E4M3, NumberFormat::kF8E4M3, DType::kF32,
                           DType::kBF16});
     } else {  // which also reads its operands as they are
       inputs = rewriter_.map(node.inputs);
       Scale dlogits = scale_of(g, largest(g, inputs[3]), largest_float8(DType::kF8E5M2));
-      inputs.insert(inputs.end(), {x.values, weight.values, x.scale, weight.scale, transposed(g, weight.values),
-                                   dlogits.scale, dlogits.inverse});
+      inputs.insert(inputs.end(),
+                    {x.values, weight.plain, x.scale, weight.scale, weight.turned, dlogits.scale, dlogits.inverse});
     }
     ValueIds made = g.add(*node.op, inputs, attrs);
     made.resize(node.outputs.size());  // nothing reads what the classifier has more
@@ -222,16 +232,11 @@ class Float8Products {
   }
 
   // With its sums along rows; the backward pass reads the other way what the forward pass has cast.
-  Scaled scaled_weight(const Node& node) {
-    GraphBuilder& g = rewriter_.in_place_of(node);
+  const Float8Weight& scaled_weight(const Node& node) {
     ValueId weight = node.inputs[1];
-    if (!weights_.contains(weight)) {
-      ValueId values = rewriter_.map(weight);
-      weights_[weight] = scaled(g, values, scale_of(g, largest(g, values), kLargest), DType::kF8E4M3);
-    }
-    Scaled made = weights_.at(weight);
-    if (has_transposed_weight(node)) return made;
-    return {transposed(g, made.values), made.scale};
+    if (!weights_.contains(weight))
+      weights_[weight] = float8_weights(rewriter_.in_place_of(node), {rewriter_.map(weight)}, {&stored_[weight], 1})[0];
+    return weights_.at(weight);
   }
 
   const Graph& graph_;
@@ -243,7 +248,8 @@ class Float8Products {
   std::set<int> made_early_;                                   // nodes that stand earlier in the new graph
   std::map<ValueId, Scale> bounds_;                            // of activations
   std::map<ValueId, Scaled> activations_, gradients_, shown_;  // of values of the old graph
-  std::map<ValueId, Scaled> weights_;
+  std::map<ValueId, StoredCopies> stored_;                     // of weights
+  std::map<ValueId, Float8Weight> weights_;
   std::map<ValueId, ValueId> turned_;  // what has eight bits, transposed: of the new graph
 };
 

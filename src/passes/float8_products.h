@@ -17,7 +17,7 @@
 //
 //                                      %s = mul(27.7, reduce_max(|%gain|)) ..            the scale of y, times 448
 //                                      %5 = cast(mul(%y, div(448, %s))) : f8e4m3
-//   %4 = matmul(%y, %w) : bf16    ->   %6 = transpose(cast(mul(%w, div(448, reduce_max(|%w|))))) : f8e4m3
+//   %4 = matmul(%y, %w) : bf16    ->   %6, %scale_w = float8_weights(%w) : f8e4m3, transposed
 //                                      %4 = matmul(%5, %6, %scale_y, %scale_w) {trans_b, result="bf16"} : bf16
 //
 // What only such products read is gathered over ranks in eight bits. The classifier takes such operands beside its own.

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "graph/op_def.h"
 #include "ops/collective.h"
+#include "ops/float8_weights.h"
 #include "ops/pointwise.h"
 #include "passes/extract.h"
 
@@ -115,6 +116,7 @@ class Choice {
 // input in its place.
 ValueId source_of(const Graph& graph, ValueId value) {
   const Node& node = graph.nodes()[size_t(graph.producer(value))];
+  if (node.op == &op::float8_weights) return node.inputs[weight_of_output(node, value)];
   if (node.outputs.size() > 1)
     return node.inputs[size_t(std::ranges::find(node.outputs, value) - node.outputs.begin())];
   auto is_constant = [&](ValueId input) {
@@ -122,6 +124,12 @@ ValueId source_of(const Graph& graph, ValueId value) {
     return maker >= 0 && graph.nodes()[size_t(maker)].inputs.empty();
   };
   return *std::ranges::find_if_not(node.inputs, is_constant);
+}
+
+// What an output of float8_weights is of its weight.
+std::string_view float8_name(const Node& node, ValueId value) {
+  const Float8Weight weight = float8_outputs(node)[weight_of_output(node, value)];
+  return value == weight.scale ? "scale" : value == weight.plain ? "f8e4m3" : "f8e4m3.transpose";
 }
 
 // "h.0.mlp.c_fc.weight.cast.all_gather": the parameter, and what is done to it; of what leads to eight bits what it is
@@ -132,10 +140,13 @@ std::string name_of(const Graph& graph, ValueId value) {
   ValueId source = source_of(graph, value);
   if (is_move(node) && !is_float8_value(graph, node))
     return fmt::format("{}.{}", name_of(graph, source), node.op->name);
-  if (node.op != &op::cast && num_elements(graph.shape(value)) > 1)
+  bool is_float8_weight = node.op == &op::float8_weights;
+  if (node.op != &op::cast && !is_float8_weight && num_elements(graph.shape(value)) > 1)
     return fmt::format("{}.{}", name_of(graph, source), node.op->name);
   while (!graph.argument_of(source)) source = source_of(graph, source);
-  std::string_view what = node.op == &op::cast ? dtype_name(graph.dtype(value)) : "scale";
+  std::string_view what = is_float8_weight       ? float8_name(node, value)
+                          : node.op == &op::cast ? dtype_name(graph.dtype(value))
+                                                 : "scale";
   return fmt::format("{}.{}", graph.argument_of(source)->name, what);
 }
 

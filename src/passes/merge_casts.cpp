@@ -5,6 +5,8 @@
 #include "ops/movement.h"
 #include "ops/multi_cast.h"
 #include "ops/pointwise.h"
+#include "passes/merge_float8.h"
+#include "passes/weight_copies.h"
 
 #include <algorithm>
 #include <map>
@@ -13,21 +15,11 @@
 namespace tokamak {
 namespace {
 
-ValueId behind_views(const Graph& graph, ValueId value) {
-  for (int p = graph.producer(value); p >= 0 && graph.nodes()[size_t(p)].op == &op::reshape; p = graph.producer(value))
-    value = graph.nodes()[size_t(p)].inputs[0];
-  return value;
-}
-
-bool has_backward(const Graph& graph) {
-  return std::any_of(graph.nodes().begin(), graph.nodes().end(),
-                     [](const Node& n) { return n.phase == Phase::kBackward; });
-}
-
 class CastMerger {
  public:
   explicit CastMerger(const Graph& graph)
-      : graph_(graph), users_(find_users(graph)), has_backward_(has_backward(graph)), rewriter_(graph) {
+      : graph_(graph), users_(find_users(graph)), for_float8_(find_copies_for_float8(graph)),
+        has_backward_(has_backward(graph)), rewriter_(graph) {
     for (const Update& update : graph.updates()) kept_.insert(update.value);
     for (const Node& node : graph.nodes())
       if (ValueId parameter = cast_parameter(node); parameter != kNoValue) {
@@ -62,16 +54,14 @@ class CastMerger {
 
   // The parameter that the node casts to a low type, or kNoValue.
   ValueId cast_parameter(const Node& node) const {
-    if (node.op != &op::cast) return kNoValue;
+    if (node.op != &op::cast || for_float8_[size_t(node.outputs[0])]) return kNoValue;
     bool is_for_step = family_of(node).second < 0, is_kept = kept_.contains(node.outputs[0]);
     if (is_for_step && !is_kept && (!has_backward_ || node.phase == Phase::kBackward || node.recompute))
       return kNoValue;
     DType to = graph_.dtype(node.outputs[0]);
     if (to != DType::kBF16 && to != DType::kF16) return kNoValue;
     ValueId source = behind_views(graph_, node.inputs[0]);
-    const Argument* argument = graph_.argument_of(source);
-    return argument && argument->kind == Argument::Kind::kParameter && is_float(graph_.dtype(source)) ? source
-                                                                                                      : kNoValue;
+    return is_parameter(graph_, source) && is_float(graph_.dtype(source)) ? source : kNoValue;
   }
 
   // The parameter's copy in the shape that the cast had; the first that is asked for makes all of its family.
@@ -87,7 +77,8 @@ class CastMerger {
 
   const Graph& graph_;
   Users users_;
-  std::set<ValueId> kept_;  // in states
+  std::vector<bool> for_float8_;  // by value: merge_float8 does without it
+  std::set<ValueId> kept_;        // in states
   bool has_backward_;
   Rewriter rewriter_;
   std::map<Family, ValueIds> parameters_;  // in order, each once

@@ -6,8 +6,9 @@
 // Only in graphs with a backward pass: there the copies of the weights live until it reads them, whether they are made
 // together or one by one. Without one, each would otherwise die with its reader, and merging would keep them all. Casts
 // of the backward pass or computed again stay where they are for the same reason, as do casts of anything but
-// parameters. The parts of parameters that one collective gathers are cast by one kernel before it, in any graph, as
-// are those whose copies are kept in states. Exact. Tests: tests/passes/merge_casts_test.cpp
+// parameters, and those that passes/merge_float8.h does without. The parts of parameters that one collective gathers
+// are cast by one kernel before it, in any graph, as are those whose copies are kept in states. Exact. Tests:
+// tests/passes/merge_casts_test.cpp
 #pragma once
 
 #include "passes/pass.h"

@@ -22,6 +22,7 @@
 #include "passes/low_parameters.h"
 #include "passes/merge_adds.h"
 #include "passes/merge_casts.h"
+#include "passes/merge_float8.h"
 #include "passes/overlap.h"
 #include "passes/pad_heads.h"
 #include "passes/pad_shards.h"
@@ -52,6 +53,7 @@ bool low_generation(C c) { return c.low_parameters && low_precision(c); }
 bool fuses_low(C c) { return fuses(c) && low_precision(c); }
 bool fuses_prologues(C c) { return fuses(c) && c.target.matmul_prologue; }
 bool float8_precision(C c) { return c.options.precision == Precision::kFp8 && !c.low_parameters; }
+bool fuses_float8(C c) { return fuses(c) && float8_precision(c); }
 bool tf32_precision(C c) { return c.options.precision == Precision::kTf32; }
 
 constexpr Pass kPasses[] = {
@@ -106,6 +108,8 @@ constexpr Pass kPasses[] = {
      "generation keeps parameters that are only read in bf16 or f16 in that type"},
     {"merge_casts", PassStage::kProgram, Numerics::kExact, Effects::kKept, fuses_low, merge_casts,
      "makes the bf16 or f16 copies of all weights in one kernel"},
+    {"merge_float8", PassStage::kProgram, Numerics::kExact, Effects::kKept, fuses_float8, merge_float8,
+     "makes the scales and the copies in eight bits of all weights in one kernel"},
     {"merge_adds", PassStage::kProgram, Numerics::kExact, Effects::kKept, fuses, merge_adds,
      "adds up states, and vectors onto states, in one kernel"},
     {"attention_sums", PassStage::kProgram, Numerics::kTolerance, Effects::kKept, fuses, attention_sums,

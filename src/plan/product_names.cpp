@@ -2,6 +2,7 @@
 
 #include "graph/op_def.h"
 #include "ops/embedding.h"
+#include "ops/float8_weights.h"
 #include "ops/group.h"
 #include "ops/matmul.h"
 #include "ops/matmul_form.h"
@@ -138,6 +139,7 @@ std::optional<ProductFinder::Name> ProductFinder::joined(std::span<const std::op
 // The input that the node has for each output, or the one of its only output's size, beside which it reads scales. A
 // norm has two of each, too, and its weights are no copy of anything that it makes; a collective makes a share whole.
 std::optional<ValueId> ProductFinder::copied_from(const Node& node, ValueId output) const {
+  if (node.op == &op::float8_weights) return node.inputs[weight_of_output(node, output)];
   auto has_size = [&](ValueId input) {
     return num_elements(graph_.shape(input)) == num_elements(graph_.shape(output));
   };

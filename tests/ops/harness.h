@@ -64,6 +64,7 @@ std::vector<OpCase> cross_entropy_cases();
 std::vector<OpCase> dropout_cases();
 std::vector<OpCase> embedding_cases();
 std::vector<OpCase> first_rows_cases();
+std::vector<OpCase> float8_weights_cases();
 std::vector<OpCase> generate_cases();
 std::vector<OpCase> group_cases();
 std::vector<OpCase> matmul_cases();

@@ -264,6 +264,7 @@ std::vector<OpCase> all_cases() {
                       dropout_cases,
                       embedding_cases,
                       first_rows_cases,
+                      float8_weights_cases,
                       generate_cases,
                       group_cases,
                       matmul_cases,

@@ -162,6 +162,26 @@ TEST(HoistWeights, TakesWhatLeadsToEightBits) {
   }
 }
 
+TEST(HoistWeights, TakesEightBitsWithTheirScale) {
+  Graph graph = test::parse(R"(graph micro_batch {
+    param w = %0 : f32[16,32]
+    state s = %1 : f32[32,16]
+    %2 = cast(%0) {to="bf16"} : bf16[16,32]
+    %3, %4, %5 = float8_weights(%2) {stored=[3]} : f8e4m3[16,32], f8e4m3[32,16], f32[]
+    %6 = cast(%3) {to="f32"} #backward : f32[16,32]
+    %7 = reshape(%6) {shape=[32,16]} #backward : f32[32,16]
+    %8 = cast(%4) {to="f32"} : f32[32,16]
+    %9 = add(%7, %8) #backward : f32[32,16]
+    %10 = mul(%9, %5) #backward : f32[32,16]
+    update %1 = %10
+  })");
+  HoistedWeights parts = hoist_weights(graph, {});
+  for (const char* name : {"weights.w.f8e4m3", "weights.w.f8e4m3.transpose", "weights.w.scale"})
+    EXPECT_NE(parts.rest.find_argument(name), kNoValue) << name;
+  EXPECT_EQ(parts.weights.updates().size(), 3u) << print(parts.weights);
+  EXPECT_EQ(test::count_ops(parts.rest, "float8_weights"), 0);
+}
+
 TEST(HoistWeights, LeavesWhatIsComputed) {
   Graph graph = test::parse(R"(graph micro_batch {
     param w = %0 : f32[8]

@@ -43,6 +43,25 @@ TEST(ProductNames, OfEachOfTheThreeProducts) {
                                       "h.0.mlp.c_fc.weight: mlp.c_fc wgrad"}));
 }
 
+// Made of many weights by one node, each with its scale.
+TEST(ProductNames, OfWeightsInEightBits) {
+  Graph graph = parse_graph(R"(graph step {
+  input x = %0 : f8e4m3[16,32]
+  input s = %1 : f32[]
+  param a.weight = %2 : f32[32,16]
+  param b.weight = %3 : f32[16,32]
+  %4, %5, %6, %7, %8 = float8_weights(%2, %3) {stored=[2,3]} : f8e4m3[16,32], f32[], f8e4m3[16,32], f8e4m3[32,16], f32[]
+  %9 = matmul(%0, %4, %1, %5) {result="bf16", trans_a=false, trans_b=true} : bf16[16,16]
+  %10 = matmul(%0, %6, %1, %8) {result="bf16", trans_a=false, trans_b=true} : bf16[16,16]
+  result y = %9
+  result z = %10
+})",
+                            find_op);
+  ProductFinder products(graph);
+  EXPECT_EQ(product_label(*products.find(graph.nodes()[1])), "a");
+  EXPECT_EQ(product_label(*products.find(graph.nodes()[2])), "b");
+}
+
 // As in multi_adamw: of a parameter, its gradient and its moments.
 TEST(ProductNames, AnUpdateNamesTheGradientsThatItReads) {
   Graph graph = parse_graph(R"(graph step {

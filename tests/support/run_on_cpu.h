@@ -5,6 +5,7 @@
 #include "exec/program.h"
 #include "graph/host_tensor.h"
 #include "graph/platform.h"
+#include "ops/float8.h"
 #include "ops/interpret.h"
 #include "plan/plan.h"
 
@@ -41,6 +42,7 @@ inline HostTensor from_bytes(const ValueType& type, const std::vector<std::byte>
     if (type.dtype == DType::kF16) tensor.data[i] = float(std::bit_cast<_Float16>(uint16_t(word)));
     if (type.dtype == DType::kI32) tensor.data[i] = std::bit_cast<int32_t>(word);
     if (type.dtype == DType::kU8) tensor.data[i] = word;
+    if (is_float8(type.dtype)) tensor.data[i] = decode_float8(type.dtype, uint8_t(word));
   }
   return tensor;
 }

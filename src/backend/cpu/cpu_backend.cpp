@@ -13,6 +13,7 @@
 #include "ops/attention_decode.h"
 #include "ops/context_attention.h"
 #include "ops/embedding.h"
+#include "ops/float8_weights.h"
 #include "ops/group.h"
 #include "ops/matmul.h"
 #include "ops/movement.h"
@@ -54,6 +55,7 @@ constexpr Row kKernels[] = {
     {&op::embedding, make_embedding_kernel},
     {&op::embedding_grad, make_embedding_grad_kernel},
     {&op::flat, make_group_kernel},
+    {&op::float8_weights, make_float8_weights_kernel},
     {&op::matmul, make_matmul_kernel, matmul_scratch, has_matmul},
     {&op::multi_add, make_multi_add_kernel},
     {&op::multi_adamw, make_multi_adamw_kernel},

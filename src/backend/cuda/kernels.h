@@ -25,6 +25,8 @@ void compile_classifier_ahead(Context& context, const Graph& graph, const Node& 
 KernelPtr make_concat_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_embedding_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_embedding_grad_kernel(Context& context, const Graph& graph, const Node& node);
+/// The reference where the device has no floats of eight bits.
+KernelPtr make_float8_weights_kernel(Context& context, const Graph& graph, const Node& node);
 /// flat, row and column.
 KernelPtr make_group_kernel(Context& context, const Graph& graph, const Node& node);
 /// matmul and fused_matmul; the reference in number formats that no kernel knows.
@@ -49,7 +51,8 @@ KernelPtr make_transpose_kernel(Context& context, const Graph& graph, const Node
 bool has_attention(const DeviceInfo& info, const Graph& graph, const Node& node);
 bool has_attention_grad(const DeviceInfo& info, const Graph& graph, const Node& node);
 bool has_context_attention(const DeviceInfo& info, const Graph& graph, const Node& node);  // and its gradient
-bool has_matmul(const DeviceInfo& info, const Graph& graph, const Node& node);             // and fused_matmul
+bool has_float8_weights(const DeviceInfo& info, const Graph& graph, const Node& node);
+bool has_matmul(const DeviceInfo& info, const Graph& graph, const Node& node);  // and fused_matmul
 bool has_sample_token(const DeviceInfo& info, const Graph& graph, const Node& node);
 /// The same of any node.
 bool has_kernel(const DeviceInfo& info, const Graph& graph, const Node& node);
@@ -65,6 +68,7 @@ int64_t attention_decode_scratch(const DeviceInfo& info, const Graph& graph, con
 int64_t attention_grad_scratch(const DeviceInfo& info, const Graph& graph, const Node& node);
 int64_t classifier_scratch(const DeviceInfo& info, const Graph& graph, const Node& node);
 int64_t embedding_grad_scratch(const DeviceInfo& info, const Graph& graph, const Node& node);
+int64_t float8_weights_scratch(const DeviceInfo& info, const Graph& graph, const Node& node);
 /// flat, row and column.
 int64_t group_scratch(const DeviceInfo& info, const Graph& graph, const Node& node);
 /// matmul and fused_matmul.

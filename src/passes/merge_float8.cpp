@@ -1,0 +1,133 @@
+#include "passes/merge_float8.h"
+
+#include "graph/rewriter.h"
+#include "ops/float8_weights.h"
+#include "ops/movement.h"
+#include "ops/multi_cast.h"
+#include "ops/pointwise.h"
+#include "passes/weight_copies.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace tokamak {
+namespace {
+
+// A matrix as it is read: a parameter, or a copy of it in bf16.
+struct Source {
+  ValueId parameter = kNoValue;
+  ValueId copy = kNoValue;  // none: the parameter itself is read
+};
+
+std::optional<Source> source_of(const Graph& graph, ValueId matrix) {
+  ValueId value = behind_views(graph, matrix);
+  if (is_parameter(graph, value)) return Source{value};
+  int maker = graph.producer(value);
+  if (maker < 0 || graph.dtype(value) != DType::kBF16) return {};
+  const Node& node = graph.nodes()[size_t(maker)];
+  if (node.op != &op::cast && node.op != &op::multi_cast) return {};
+  auto place = std::ranges::find(node.outputs, value) - node.outputs.begin();
+  ValueId parameter = behind_views(graph, node.inputs[size_t(place)]);
+  if (!is_parameter(graph, parameter) || graph.dtype(parameter) != DType::kF32) return {};
+  return Source{parameter, value};
+}
+
+// By node, whether the pass takes it.
+std::vector<bool> find_merged(const Graph& graph) {
+  std::vector<bool> merged(graph.nodes().size(), false);
+  bool backward = has_backward(graph);
+  std::vector<bool> in_states(size_t(graph.num_values()), false);
+  for (const Update& update : graph.updates()) in_states[size_t(update.value)] = true;
+  for (size_t n = 0; n < merged.size(); ++n) {
+    const Node& node = graph.nodes()[n];
+    if (node.op != &op::float8_weights) continue;
+    bool is_kept = std::ranges::any_of(node.outputs, [&](ValueId output) { return bool(in_states[size_t(output)]); });
+    merged[n] = (is_kept || (backward && !node.recompute)) &&
+                std::ranges::all_of(node.inputs, [&](ValueId input) { return source_of(graph, input).has_value(); });
+  }
+  return merged;
+}
+
+class Float8Merger {
+ public:
+  explicit Float8Merger(const Graph& graph)
+      : graph_(graph), merged_(find_merged(graph)), unneeded_(find_copies_for_float8(graph)), rewriter_(graph) {}
+
+  bool run() {
+    auto first = std::ranges::find(merged_, true);
+    if (first == merged_.end()) return false;
+    first_ = int(first - merged_.begin());
+    for (size_t n = 0; n < merged_.size(); ++n) {
+      const Node& node = graph_.nodes()[n];
+      if (int(n) == first_) make_all(node);
+      if (!merged_[n]) rewriter_.copy(node);
+    }
+    return changes_;
+  }
+
+  Graph finish() { return rewriter_.finish(); }
+
+ private:
+  void make_all(const Node& first) {
+    GraphBuilder& g = rewriter_.in_place_of(first);
+    ValueIds weights;
+    std::vector<StoredCopies> stored;
+    std::vector<ValueId> outputs;
+    for (size_t n = 0; n < merged_.size(); ++n) {
+      if (!merged_[n]) continue;
+      const Node& node = graph_.nodes()[n];
+      changes_ |= int(n) != first_;
+      for (ValueId input : node.inputs) weights.push_back(read(g, input));
+      std::ranges::copy(stored_copies(node), std::back_inserter(stored));
+      std::ranges::copy(node.outputs, std::back_inserter(outputs));
+    }
+    float8_weights(g, std::move(weights), stored);
+    const ValueIds made = g.graph().nodes().back().outputs;
+    for (size_t i = 0; i < outputs.size(); ++i) rewriter_.replace(outputs[i], made[i]);
+  }
+
+  // Where the first of the nodes stood.
+  ValueId read(GraphBuilder& g, ValueId matrix) {
+    Source source = *source_of(graph_, matrix);
+    bool reads_copy =
+        source.copy != kNoValue && !unneeded_[size_t(source.copy)] && graph_.producer(source.copy) < first_;
+    changes_ |= source.copy != kNoValue && !reads_copy;
+    return reshape(g, rewriter_.map(reads_copy ? source.copy : source.parameter), graph_.shape(matrix));
+  }
+
+  const Graph& graph_;
+  std::vector<bool> merged_, unneeded_;
+  Rewriter rewriter_;
+  int first_ = -1;
+  bool changes_ = false;
+};
+
+}  // namespace
+
+bool merge_float8(Graph& graph, const PassContext&) {
+  Float8Merger merger(graph);
+  if (!merger.run()) return false;
+  graph = merger.finish();
+  return true;
+}
+
+std::vector<bool> find_copies_for_float8(const Graph& graph) {
+  std::vector<bool> merged = find_merged(graph), escaping = find_escaping(graph);
+  // By value: whether a node that is taken reads it, or a view of it, and whether anything else does.
+  std::vector<bool> taken(escaping.size(), false), others = escaping;
+  for (size_t n = graph.nodes().size(); n-- > 0;) {
+    const Node& node = graph.nodes()[n];
+    bool view = node.op == &op::reshape;
+    for (ValueId input : node.inputs) {
+      if (merged[n] || (view && taken[size_t(node.outputs[0])])) taken[size_t(input)] = true;
+      if (!merged[n] && (!view || others[size_t(node.outputs[0])])) others[size_t(input)] = true;
+    }
+  }
+  std::vector<bool> found(escaping.size(), false);
+  for (const Node& node : graph.nodes())
+    if (node.op == &op::cast)
+      for (ValueId output : node.outputs) found[size_t(output)] = taken[size_t(output)] && !others[size_t(output)];
+  return found;
+}
+
+}  // namespace tokamak

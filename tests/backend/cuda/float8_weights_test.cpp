@@ -1,0 +1,66 @@
+// float8_weights over many matrices on the GPU: the same bits as the interpreter.
+#include "ops/float8_weights.h"
+#include "backend/cuda/float8_weights_kernel.h"
+#include "graph/builder.h"
+#include "tests/backend/cuda/architectures.h"
+#include "tests/backend/cuda/gpu_harness.h"
+#include "tests/support/random_tensors.h"
+
+namespace tokamak::test {
+namespace {
+
+// Less than a tile and a piece, whole ones, parts of them, many pieces; types and copies in turn.
+Graph weights_graph(int weights) {
+  constexpr std::array<std::array<int64_t, 2>, 8> kSizes{
+      {{16, 16}, {128, 128}, {144, 272}, {256, 384}, {16, 4000}, {2064, 48}, {304, 400}, {768, 2304}}};
+  Graph graph;
+  GraphBuilder g(graph);
+  ValueIds inputs;
+  std::vector<StoredCopies> stored;
+  for (int i = 0; i < weights; ++i) {
+    auto [rows, columns] = kSizes[size_t(i) % kSizes.size()];
+    DType dtype = (i + i / 8) % 2 == 0 ? DType::kF32 : DType::kBF16;
+    inputs.push_back(g.input("w" + std::to_string(i), {dtype, {rows, columns}}));
+    stored.push_back({.plain = i % 3 != 1, .turned = i % 3 != 0});
+  }
+  for (const Float8Weight& weight : float8_weights(g, inputs, stored))
+    for (ValueId made : {weight.plain, weight.turned, weight.scale})
+      if (made != kNoValue) graph.add_result("y" + std::to_string(graph.results().size()), made);
+  return graph;
+}
+
+TEST(Float8WeightsSource, Compiles) {
+  expect_compiles(cuda::float8_weights_source(), {"largest_of_weights", "cast_weights"}, one_architecture());
+}
+
+TEST(GpuFloat8Weights, EqualsInterpreter) {
+  if (!has_hopper()) GTEST_SKIP() << kNoHopper;
+  for (int weights : {1, 8, 20, 150}) {
+    Graph graph = weights_graph(weights);
+    expect_matches_interpreter(graph, random_arguments(graph), kExact);
+  }
+}
+
+// Of a weight only the largest element, wherever it stands; a matrix of zeros; the one behind is not touched by it.
+TEST(GpuFloat8Weights, FindsTheLargestOfEach) {
+  if (!has_hopper()) GTEST_SKIP() << kNoHopper;
+  Graph graph = weights_graph(8);
+  std::vector<HostTensor> arguments = random_arguments(graph);
+  arguments[7][768 * 2304 - 1] = -1000;
+  arguments[5][0] = 64;
+  arguments[6][304 * 400 / 2 + 3] = HUGE_VAL;
+  for (double& v : arguments[4].data) v = 0;
+  expect_matches_interpreter(graph, arguments, kExact);
+}
+
+TEST(GpuFloat8Weights, RepeatsWhenRecorded) {
+  if (!has_hopper()) GTEST_SKIP() << kNoHopper;
+  Graph graph = weights_graph(20);
+  std::vector<HostTensor> arguments = random_arguments(graph);
+  Interpretation plain = run_on_gpu(graph, arguments, 3), recorded = run_on_gpu(graph, arguments, 3, true);
+  for (size_t i = 0; i < plain.results.size(); ++i)
+    EXPECT_EQ(plain.results[i].data, recorded.results[i].data) << "result " << i;
+}
+
+}  // namespace
+}  // namespace tokamak::test

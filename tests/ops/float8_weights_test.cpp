@@ -1,0 +1,85 @@
+#include "ops/float8_weights.h"
+#include "graph/builder.h"
+#include "graph/rewriter.h"
+#include "tests/ops/harness.h"
+#include "tests/support/random_tensors.h"
+#include "tests/support/run_on_cpu.h"
+
+#include <gtest/gtest.h>
+
+namespace tokamak::test {
+namespace {
+
+Attrs stored(Shape copies) { return {{"stored", std::move(copies)}}; }
+
+}  // namespace
+
+// Less than a tile, parts of tiles; the first in f32, which is rounded to bf16 before.
+std::vector<OpCase> float8_weights_cases() {
+  std::vector<CaseInput> many{f32({144, 272}), bf16({16, 16}), bf16({32, 400}, -30, 2), f32({272, 16}, 0, 1e-3)};
+  return {
+      {"Both", &op::float8_weights, many, stored({3, 3, 3, 3}), 0},
+      {"Some", &op::float8_weights, many, stored({1, 2, 3, 2}), 0},
+      {"One", &op::float8_weights, {bf16({48, 160})}, stored({2}), 0},
+  };
+}
+
+namespace {
+
+// The largest becomes 448; what is half a step more than a number of eight bits goes to the even one.
+TEST(Float8Weights, ScalesTheLargestTo448) {
+  std::vector<double> weight(256, 0);
+  weight[0] = -224, weight[17] = 112, weight[2] = 4.5, weight[3] = 4.25;
+  auto out = evaluate({"", &op::float8_weights, {f32({16, 16})}, stored({3})}, {weight});
+  EXPECT_EQ(out[0][0], -448);
+  EXPECT_EQ(out[0][17], 224);
+  EXPECT_EQ(out[0][2], 9);
+  EXPECT_EQ(out[0][3], 8);
+  EXPECT_EQ(out[1][17], 224);
+  EXPECT_EQ(out[1][2 * 16], 9);
+  EXPECT_EQ(out[2][0], 0.5);
+}
+
+// The kernel rounds as the ops do that it stands for, one after the other.
+TEST(Float8Weights, HasTheBitsOfItsDecomposition) {
+  Graph graph = case_graph(float8_weights_cases()[0]);
+  Rewriter rewriter(graph);
+  const Node& node = graph.nodes()[0];
+  rewriter.replace(node.outputs, node.op->decompose(rewriter.in_place_of(node), node, rewriter.map(node.inputs)));
+  Graph simple = rewriter.finish();
+  std::vector<HostTensor> arguments = random_arguments(graph);
+  Interpretation got = run_on_cpu(graph, arguments), expected = run_on_cpu(simple, arguments);
+  for (size_t i = 0; i < expected.results.size(); ++i)
+    EXPECT_EQ(got.results[i].data, expected.results[i].data) << "output " << i;
+}
+
+TEST(Float8Weights, ZerosStayZeros) {
+  auto out = evaluate({"", &op::float8_weights, {f32({16, 16})}, stored({1})}, {std::vector<double>(256, 0)});
+  for (double v : out[0].data) EXPECT_EQ(v, 0);
+  EXPECT_GT(out[1][0], 0) << "an inverse that is a number";
+}
+
+TEST(Float8Weights, KnowsWhatItsOutputsAre) {
+  Graph graph = case_graph(float8_weights_cases()[1]);
+  const Node& node = graph.nodes()[0];
+  std::vector<Float8Weight> weights = float8_outputs(node);
+  ASSERT_EQ(weights.size(), 4u);
+  EXPECT_EQ(weights[0].turned, kNoValue);
+  EXPECT_EQ(weights[1].plain, kNoValue);
+  EXPECT_EQ(graph.shape(weights[3].turned), (Shape{16, 272}));
+  for (size_t i = 0; i < weights.size(); ++i) {
+    EXPECT_EQ(weight_of_output(node, weights[i].scale), i);
+    for (ValueId copy : {weights[i].plain, weights[i].turned})
+      if (copy != kNoValue) EXPECT_EQ(weight_of_output(node, copy), i);
+  }
+}
+
+TEST(Float8Weights, RefusesWhatItsKernelsDoNotKnow) {
+  expect_refused({"", &op::float8_weights, {f32({16, 24})}, stored({3})}, "of sizes that 16 divides, got f32[16,24]");
+  expect_refused({"", &op::float8_weights, {i32({16, 16}, 0, 5)}, stored({3})}, "expected matrices in f32 or bf16");
+  expect_refused({"", &op::float8_weights, {f32({16, 16})}, stored({0})}, "expected 1, 2 or 3 in stored, got 0");
+  expect_refused({"", &op::float8_weights, {f32({16, 16})}, stored({3, 3})}, "what is stored of 1 weights, got 2");
+}
+
+}  // namespace
+}  // namespace tokamak::test
