@@ -2,7 +2,6 @@
 // their copies as they are and transposed. The largest of a weight is that of its pieces, in any order the same.
 #include "backend/cuda/kernels/tensor_list.cuh"
 #include "backend/cuda/kernels/turned_tile.cuh"
-#include "backend/cuda/kernels/vectors.cuh"
 
 using namespace tokamak;
 using Tile = TurnedTile<uint8_t>;
@@ -27,17 +26,27 @@ struct Place {
   int32_t first_piece, pieces;
 };
 
-// 16 bytes of the weight.
+// Elements of 16 bytes of the weight, which stay words until all loads are on their way.
 template <typename From>
 constexpr int kVector = 16 / int(sizeof(From));
 
-// As bf16 has it.
 template <typename From>
-__device__ inline void load_rounded(const From* from, float (&x)[kVector<From>]) {
-  load_floats<kVector<From>>(from, x);
-  if constexpr (sizeof(From) == 4) {
+__device__ inline uint4 load_words(const void* weight, int64_t element) {
+  return *reinterpret_cast<const uint4*>(static_cast<const From*>(weight) + element);
+}
+
+// As bf16 has them.
+template <typename From>
+__device__ inline void to_floats(const uint4& words, float (&x)[kVector<From>]) {
+  uint32_t word[] = {words.x, words.y, words.z, words.w};
 #pragma unroll
-    for (float& v : x) v = rounded<bf16>(v);
+  for (int i = 0; i < 4; ++i) {
+    if constexpr (sizeof(From) == 4) {
+      x[i] = rounded<bf16>(__uint_as_float(word[i]));
+    } else {
+      x[2 * i] = __uint_as_float(word[i] << 16);
+      x[2 * i + 1] = __uint_as_float(word[i] & 0xffff0000u);
+    }
   }
 }
 
@@ -60,18 +69,22 @@ __device__ inline float largest_of_block(float own) {
 }
 
 template <typename From>
-__device__ inline float largest_of_thread(const From* from, int64_t count) {
+__device__ inline float largest_of_thread(const void* weight, const Piece& piece) {
   float largest = 0;
-  int64_t vectors = count / kVector<From>;
+  int64_t vectors = piece.count / kVector<From>;
   for (int64_t i0 = threadIdx.x; i0 < vectors; i0 += kThreads * kAhead) {
-    float x[kAhead][kVector<From>] = {};
+    uint4 words[kAhead] = {};
 #pragma unroll
     for (int k = 0; k < kAhead; ++k)
-      if (i0 + k * kThreads < vectors) load_rounded(from + (i0 + k * kThreads) * kVector<From>, x[k]);
+      if (i0 + k * kThreads < vectors)
+        words[k] = load_words<From>(weight, piece.begin + (i0 + k * kThreads) * kVector<From>);
 #pragma unroll
-    for (int k = 0; k < kAhead; ++k)
+    for (int k = 0; k < kAhead; ++k) {
+      float x[kVector<From>];
+      to_floats<From>(words[k], x);
 #pragma unroll
-      for (float v : x[k]) largest = fmaxf(largest, fabsf(v));
+      for (float v : x) largest = fmaxf(largest, fabsf(v));
+    }
   }
   return largest;
 }
@@ -81,48 +94,54 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   tokamak::begin_kernel();
   Piece piece = pieces[blockIdx.x];
   float own = 0;
-  with_weight_type(piece.dtype, [&](auto zero) {
-    using From = decltype(zero);
-    own = largest_of_thread(static_cast<const From*>(weights[piece.tensor].from) + piece.begin, piece.count);
-  });
+  with_weight_type(piece.dtype,
+                   [&](auto zero) { own = largest_of_thread<decltype(zero)>(weights[piece.tensor].from, piece); });
   own = largest_of_block(own);
   if (threadIdx.x == 0) largest[blockIdx.x] = own;
 }
 
 // The first lowest.
-__device__ inline uint32_t four_in_word(const float* x) {
+__device__ inline uint32_t four_in_word(const float* x, float inverse) {
   uint16_t low, high;
-  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(low) : "f"(x[1]), "f"(x[0]));
-  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(high) : "f"(x[3]), "f"(x[2]));
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(low) : "f"(x[1] * inverse), "f"(x[0] * inverse));
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(high) : "f"(x[3] * inverse), "f"(x[2] * inverse));
   return low | uint32_t(high) << 16;
+}
+
+template <typename From>
+using Made = Vector<uint32_t, kVector<From> / 4>;
+
+template <typename From>
+__device__ inline Made<From> cast_elements(const uint4& words, float inverse) {
+  float x[kVector<From>];
+  to_floats<From>(words, x);
+  Made<From> made;
+#pragma unroll
+  for (int w = 0; w < kVector<From> / 4; ++w) made[w] = four_in_word(x + 4 * w, inverse);
+  return made;
 }
 
 // To the plain copy at once, and into the tile where there is a transposed one.
 template <typename From>
 __device__ inline void cast_tile(const Place& place, const Weight& weight, float inverse, Tile& tile) {
   constexpr int kAcross = Tile::kSide / kVector<From>, kRows = kThreads / kAcross;
-  using Made = Vector<uint32_t, kVector<From> / 4>;
+  constexpr int kInPiece = Tile::kPiece / kVector<From>;
   int v = int(threadIdx.x) % kAcross, column = place.column + v * kVector<From>;
   if (column >= place.columns) return;
   for (int row0 = int(threadIdx.x) / kAcross; row0 < Tile::kSide; row0 += kRows * kAhead) {
     int64_t at = int64_t(place.row + row0) * place.columns + column;
-    float x[kAhead][kVector<From>];
+    int64_t step = int64_t(kRows) * place.columns;
+    uint4 words[kAhead];
 #pragma unroll
     for (int k = 0; k < kAhead; ++k)
-      if (place.row + row0 + k * kRows < place.rows)
-        load_rounded(static_cast<const From*>(weight.from) + at + int64_t(k * kRows) * place.columns, x[k]);
+      if (place.row + row0 + k * kRows < place.rows) words[k] = load_words<From>(weight.from, at + k * step);
 #pragma unroll
     for (int k = 0; k < kAhead; ++k) {
       int row = row0 + k * kRows;
       if (place.row + row >= place.rows) break;
-      Made made;
-#pragma unroll
-      for (float& element : x[k]) element *= inverse;
-#pragma unroll
-      for (int w = 0; w < kVector<From> / 4; ++w) made[w] = four_in_word(x[k] + 4 * w);
-      if (weight.plain) *reinterpret_cast<Made*>(weight.plain + at + int64_t(k * kRows) * place.columns) = made;
-      constexpr int kInPiece = Tile::kPiece / kVector<From>;
-      if (weight.turned) reinterpret_cast<Made*>(&tile.piece(row, v / kInPiece))[v % kInPiece] = made;
+      Made<From> made = cast_elements<From>(words[k], inverse);
+      if (weight.plain) *reinterpret_cast<Made<From>*>(weight.plain + at + k * step) = made;
+      if (weight.turned) reinterpret_cast<Made<From>*>(&tile.piece(row, v / kInPiece))[v % kInPiece] = made;
     }
   }
 }
