@@ -1,5 +1,6 @@
 // float8_weights(w0, w1, ...) {stored} -> for each weight its copies in f8e4m3, as it is and transposed, as far as
-// `stored` (1, 2, or 3 for both) says, and its scale. The element of largest magnitude becomes 448, the largest e4m3:
+// `stored` (1, 2, or 3 for both) says, its scale, and where `stored` is 4 more the length of its longest column. The
+// element of largest magnitude becomes 448, the largest e4m3:
 //
 //   scale = max(1e-30, max |w|) / 448    copy = round(w * (448 / max(1e-30, max |w|)))    w rounded to bf16, all else
 //   f32
@@ -22,7 +23,7 @@ namespace tokamak {
 namespace {
 
 constexpr AttrDef kAttrs[] = {{"stored"}};
-constexpr int64_t kPlain = 1, kTurned = 2;
+constexpr int64_t kPlain = 1, kTurned = 2, kCopies = kPlain | kTurned, kLongest = 4;
 constexpr int64_t kMultiple = 16;  // of sizes: kernels move 16 elements at a time
 constexpr float kLeast = 1e-30f;   // of a limit: the scale of a matrix of zeros is no number
 constexpr float kLargest = 448;
@@ -38,11 +39,12 @@ ValueTypes infer(const NodeSpec& spec) {
     if (!whole || (type.dtype != DType::kF32 && type.dtype != DType::kBF16))
       user_error("[float8_weights] expected matrices in f32 or bf16, of sizes that {} divides, got {}", kMultiple,
                  to_string(type));
-    if (stored[i] < kPlain || stored[i] > (kPlain | kTurned))
-      user_error("[float8_weights] expected 1, 2 or 3 in stored, got {}", stored[i]);
+    if ((stored[i] & kCopies) == 0 || (stored[i] & ~(kCopies | kLongest)) != 0)
+      user_error("[float8_weights] expected 1, 2 or 3, or 4 more, in stored, got {}", stored[i]);
     if (stored[i] & kPlain) types.push_back({DType::kF8E4M3, type.shape});
     if (stored[i] & kTurned) types.push_back({DType::kF8E4M3, {type.shape[1], type.shape[0]}});
     types.push_back({DType::kF32, {}});
+    if (stored[i] & kLongest) types.push_back({DType::kF32, {}});
   }
   return types;
 }
@@ -64,6 +66,17 @@ HostTensor cast_weight(const HostTensor& weight, float inverse) {
   return made;
 }
 
+double longest_column(const HostTensor& weight) {
+  double longest = 0;
+  int64_t columns = weight.shape()[1];
+  for (int64_t c = 0; c < columns; ++c) {
+    double squares = 0;
+    for (int64_t i = c; i < weight.size(); i += columns) squares += std::pow(round_to(DType::kBF16, weight[i]), 2);
+    longest = std::max(longest, std::sqrt(squares));
+  }
+  return longest;
+}
+
 void turn(const HostTensor& from, HostTensor& to) {
   int64_t rows = from.shape()[0], columns = from.shape()[1];
   for (int64_t r = 0; r < rows; ++r)
@@ -79,6 +92,7 @@ void reference(const Node& node, std::span<const HostTensor* const> in, std::spa
     if (stored[i].plain) (next++)->data = made.data;
     if (stored[i].turned) turn(made, *next++);
     (*next++)[0] = double(limit.scale);
+    if (stored[i].longest) (*next++)[0] = longest_column(*in[i]);
   }
 }
 
@@ -93,6 +107,9 @@ ValueIds decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> i
     if (stored[i].plain) outputs.push_back(made);
     if (stored[i].turned) outputs.push_back(transpose(g, made, {1, 0}));
     outputs.push_back(div(g, limit, most));
+    if (!stored[i].longest) continue;
+    ValueId squares = reduce_sum(g, mul(g, wide, wide), {0}, true);
+    outputs.push_back(sqrt(g, reduce_max(g, squares, {0, 1}, false)));
   }
   return outputs;
 }
@@ -126,7 +143,8 @@ constinit const OpDef float8_weights = {.name = "float8_weights",
 std::vector<StoredCopies> stored_copies(const Node& node) {
   std::vector<StoredCopies> stored;
   for (int64_t bits : node.attrs.get_ints("stored"))
-    stored.push_back({.plain = (bits & kPlain) != 0, .turned = (bits & kTurned) != 0});
+    stored.push_back(
+        {.plain = (bits & kPlain) != 0, .turned = (bits & kTurned) != 0, .longest = (bits & kLongest) != 0});
   return stored;
 }
 
@@ -138,6 +156,7 @@ std::vector<Float8Weight> float8_outputs(const Node& node) {
     if (stored.plain) weight.plain = *next++;
     if (stored.turned) weight.turned = *next++;
     weight.scale = *next++;
+    if (stored.longest) weight.longest = *next++;
   }
   return weights;
 }
@@ -145,7 +164,7 @@ std::vector<Float8Weight> float8_outputs(const Node& node) {
 size_t weight_of_output(const Node& node, ValueId output) {
   std::vector<Float8Weight> weights = float8_outputs(node);
   auto at = std::ranges::find_if(weights, [&](const Float8Weight& weight) {
-    return output == weight.plain || output == weight.turned || output == weight.scale;
+    return output == weight.plain || output == weight.turned || output == weight.scale || output == weight.longest;
   });
   TOKAMAK_CHECK(at != weights.end(), "no output of this node");
   return size_t(at - weights.begin());
@@ -153,7 +172,8 @@ size_t weight_of_output(const Node& node, ValueId output) {
 
 std::vector<Float8Weight> float8_weights(GraphBuilder& g, ValueIds weights, std::span<const StoredCopies> stored) {
   std::vector<int64_t> bits;
-  for (StoredCopies copies : stored) bits.push_back((copies.plain ? kPlain : 0) | (copies.turned ? kTurned : 0));
+  for (StoredCopies copies : stored)
+    bits.push_back((copies.plain ? kPlain : 0) | (copies.turned ? kTurned : 0) | (copies.longest ? kLongest : 0));
   g.add(op::float8_weights, std::move(weights), {{"stored", std::move(bits)}});
   return float8_outputs(g.graph().nodes().back());
 }

@@ -12,15 +12,17 @@ namespace op {
 extern const OpDef float8_weights;
 }  // namespace op
 
-/// Which copies of a weight there are.
+/// What is made of a weight.
 struct StoredCopies {
   bool plain = false, turned = false;
+  bool longest = false;  // beside copies
 };
 
 /// What there is of one weight; kNoValue: no such copy.
 struct Float8Weight {
   ValueId plain = kNoValue, turned = kNoValue;  // f8e4m3, of the weight's shape, and transposed
   ValueId scale = kNoValue;                     // f32: what the copies have to be multiplied by
+  ValueId longest = kNoValue;  // f32: the length (the root of the sum of squares) of its longest column
 };
 
 /// Of matrices in bf16 or f32, of which f32 is rounded to bf16 before; their sizes are multiples of 16. `stored` says

@@ -69,6 +69,7 @@ class Float8Products {
       StoredCopies& copies = stored_[node.inputs[1]];
       copies.plain |= has_transposed_weight(node);
       copies.turned |= node.op == &op::classifier || !has_transposed_weight(node);
+      copies.longest |= uses_.hidden.contains(n) && !has_transposed_weight(node);
     }
   }
 
@@ -211,15 +212,21 @@ class Float8Products {
     ValueId width = constant(g, kRounding * std::sqrt(double(graph_.shape(norm.outputs[0]).back())));
     ValueId row = norm.inputs.size() > 1 ? mul(g, width, largest(g, rewriter_.map(norm.inputs[1]))) : width;
     if (norm.inputs.size() > 2) row = add(g, row, mul(g, width, largest(g, rewriter_.map(norm.inputs[2]))));
-    ValueId weight = cast(g, rewriter_.map(product.inputs[1]), DType::kF32);
-    int64_t along = product.attrs.get_bool("trans_b") ? 1 : 0;
-    ValueId squares = reduce_sum(g, mul(g, weight, weight), {along}, true);
-    ValueId bound = mul(g, row, sqrt(g, reduce_max(g, squares, {0, 1}, false)));
+    ValueId bound = mul(g, row, longest_column(g, product));
     const Node& argument = *maker_of(graph_, maker_of(graph_, hidden)->inputs[0]);
     if (argument.op != &op::add) return bound;
     ValueId bias = argument.inputs[1];  // may stand behind the product
     make_early(bias, graph_.producer(product.outputs[0]));
     return add(g, bound, mul(g, largest(g, rewriter_.map(bias)), constant(g, kRounding)));
+  }
+
+  // Of the matrix that the product has on its right.
+  ValueId longest_column(GraphBuilder& g, const Node& product) const {
+    ValueId longest = weights_.at(product.inputs[1]).longest;
+    if (longest != kNoValue) return longest;
+    ValueId weight = cast(g, rewriter_.map(product.inputs[1]), DType::kF32);
+    ValueId squares = reduce_sum(g, mul(g, weight, weight), {1}, true);
+    return sqrt(g, reduce_max(g, squares, {0, 1}, false));
   }
 
   // Of what a value is made of, all that stands behind node `before`: a bias that ZeRO cuts is gathered behind it.

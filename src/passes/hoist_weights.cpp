@@ -129,7 +129,9 @@ ValueId source_of(const Graph& graph, ValueId value) {
 // What an output of float8_weights is of its weight.
 std::string_view float8_name(const Node& node, ValueId value) {
   const Float8Weight weight = float8_outputs(node)[weight_of_output(node, value)];
-  return value == weight.scale ? "scale" : value == weight.plain ? "f8e4m3" : "f8e4m3.transpose";
+  if (value == weight.plain) return "f8e4m3";
+  if (value == weight.turned) return "f8e4m3.transpose";
+  return value == weight.scale ? "scale" : "longest";
 }
 
 // "h.0.mlp.c_fc.weight.cast.all_gather": the parameter, and what is done to it; of what leads to eight bits what it is

@@ -21,6 +21,7 @@ std::vector<OpCase> float8_weights_cases() {
       {"Both", &op::float8_weights, many, stored({3, 3, 3, 3}), 0},
       {"Some", &op::float8_weights, many, stored({1, 2, 3, 2}), 0},
       {"One", &op::float8_weights, {bf16({48, 160})}, stored({2}), 0},
+      {"Longest", &op::float8_weights, many, stored({6, 1, 7, 5}), 1e-6},
   };
 }
 
@@ -53,6 +54,13 @@ TEST(Float8Weights, HasTheBitsOfItsDecomposition) {
     EXPECT_EQ(got.results[i].data, expected.results[i].data) << "output " << i;
 }
 
+TEST(Float8Weights, FindsTheLongestColumn) {
+  std::vector<double> weight(256, 1);
+  weight[16 * 3 + 5] = 7;  // 15 + 49 squares in its column
+  auto out = evaluate({"", &op::float8_weights, {f32({16, 16})}, stored({5})}, {weight});
+  EXPECT_EQ(out[2][0], 8);
+}
+
 TEST(Float8Weights, ZerosStayZeros) {
   auto out = evaluate({"", &op::float8_weights, {f32({16, 16})}, stored({1})}, {std::vector<double>(256, 0)});
   for (double v : out[0].data) EXPECT_EQ(v, 0);
@@ -77,7 +85,8 @@ TEST(Float8Weights, KnowsWhatItsOutputsAre) {
 TEST(Float8Weights, RefusesWhatItsKernelsDoNotKnow) {
   expect_refused({"", &op::float8_weights, {f32({16, 24})}, stored({3})}, "of sizes that 16 divides, got f32[16,24]");
   expect_refused({"", &op::float8_weights, {i32({16, 16}, 0, 5)}, stored({3})}, "expected matrices in f32 or bf16");
-  expect_refused({"", &op::float8_weights, {f32({16, 16})}, stored({0})}, "expected 1, 2 or 3 in stored, got 0");
+  expect_refused({"", &op::float8_weights, {f32({16, 16})}, stored({4})},
+                 "expected 1, 2 or 3, or 4 more, in stored, got 4");
   expect_refused({"", &op::float8_weights, {f32({16, 16})}, stored({3, 3})}, "what is stored of 1 weights, got 2");
 }
 

@@ -38,6 +38,22 @@ struct Weight {
     return *std::ranges::max_element(of_blocks);
   }
 
+  // The sums of blocks are added up in order, on any number of threads the same.
+  float longest_column() const {
+    std::vector<double> squares(size_t(rows / kRows * columns), 0.0);
+    for_blocks([&](int64_t block, const std::vector<float>& x) {
+      for (size_t i = 0; i < x.size(); ++i)
+        squares[size_t(block * columns) + i % size_t(columns)] += double(x[i]) * double(x[i]);
+    });
+    double most = 0;
+    for (int64_t c = 0; c < columns; ++c) {
+      double sum = 0;
+      for (size_t i = size_t(c); i < squares.size(); i += size_t(columns)) sum += squares[i];
+      most = std::max(most, sum);
+    }
+    return float(std::sqrt(most));
+  }
+
   void cast(float inverse) const {
     for_blocks([&](int64_t block, std::vector<float>& x) {
       for (float& v : x) v *= inverse;
@@ -77,6 +93,7 @@ class Float8WeightsKernel : public Kernel {
       float limit = std::max(weight.largest(), kLeast);
       weight.cast(kLargest / limit);
       *static_cast<float*>(*next++) = limit / kLargest;
+      if (stored_[i].longest) *static_cast<float*>(*next++) = weight.longest_column();
     }
   }
 

@@ -5,7 +5,7 @@
 
 namespace tokamak::cuda {
 
-/// The functions `largest_of_weights` and `cast_weights`; compute capability 8.9 and above.
+/// The functions `largest_of_weights`, `cast_weights` and `longest_columns`; compute capability 8.9 and above.
 std::string float8_weights_source();
 
 }  // namespace tokamak::cuda

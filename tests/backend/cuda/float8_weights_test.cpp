@@ -10,7 +10,7 @@ namespace tokamak::test {
 namespace {
 
 // Less than a tile and a piece, whole ones, parts of them, many pieces; types and copies in turn.
-Graph weights_graph(int weights) {
+Graph weights_graph(int weights, bool longest = false) {
   constexpr std::array<std::array<int64_t, 2>, 8> kSizes{
       {{16, 16}, {128, 128}, {144, 272}, {256, 384}, {16, 4000}, {2064, 48}, {304, 400}, {768, 2304}}};
   Graph graph;
@@ -21,16 +21,17 @@ Graph weights_graph(int weights) {
     auto [rows, columns] = kSizes[size_t(i) % kSizes.size()];
     DType dtype = (i + i / 8) % 2 == 0 ? DType::kF32 : DType::kBF16;
     inputs.push_back(g.input("w" + std::to_string(i), {dtype, {rows, columns}}));
-    stored.push_back({.plain = i % 3 != 1, .turned = i % 3 != 0});
+    stored.push_back({.plain = i % 3 != 1, .turned = i % 3 != 0, .longest = longest && i % 4 != 1});
   }
   for (const Float8Weight& weight : float8_weights(g, inputs, stored))
-    for (ValueId made : {weight.plain, weight.turned, weight.scale})
+    for (ValueId made : {weight.plain, weight.turned, weight.scale, weight.longest})
       if (made != kNoValue) graph.add_result("y" + std::to_string(graph.results().size()), made);
   return graph;
 }
 
 TEST(Float8WeightsSource, Compiles) {
-  expect_compiles(cuda::float8_weights_source(), {"largest_of_weights", "cast_weights"}, one_architecture());
+  expect_compiles(cuda::float8_weights_source(), {"largest_of_weights", "cast_weights", "longest_columns"},
+                  one_architecture());
 }
 
 TEST(GpuFloat8Weights, EqualsInterpreter) {
@@ -51,6 +52,15 @@ TEST(GpuFloat8Weights, FindsTheLargestOfEach) {
   arguments[6][304 * 400 / 2 + 3] = HUGE_VAL;
   for (double& v : arguments[4].data) v = 0;
   expect_matches_interpreter(graph, arguments, kExact);
+}
+
+// Sums in f32; all else has the same bits with them.
+TEST(GpuFloat8Weights, FindsTheLongestColumns) {
+  if (!has_hopper()) GTEST_SKIP() << kNoHopper;
+  Graph graph = weights_graph(20, true);
+  std::vector<HostTensor> arguments = random_arguments(graph);
+  expect_matches_interpreter(graph, arguments, kF32Tolerance);
+  expect_deterministic(graph, arguments);
 }
 
 TEST(GpuFloat8Weights, RepeatsWhenRecorded) {

@@ -1,5 +1,6 @@
 // Weights in eight bits (ops/float8_weights.cpp): the largest element of each piece of them; then, a tile at a time,
-// their copies as they are and transposed. The largest of a weight is that of its pieces, in any order the same.
+// their copies as they are and transposed; at last, of some, the length of the longest column, whose tiles' sums of
+// squares are added up in order. The largest of a weight is that of its pieces, in any order the same.
 #include "backend/cuda/kernels/tensor_list.cuh"
 #include "backend/cuda/kernels/turned_tile.cuh"
 
@@ -16,6 +17,8 @@ struct Weight {
   uint8_t* plain;
   uint8_t* turned;
   float* scale;
+  float* longest;
+  float* squares;  // sums of each column in each row of tiles; null where `longest` is
 };
 
 /// The tile of one block, and the pieces of its weight.
@@ -109,6 +112,14 @@ __device__ inline uint32_t four_in_word(const float* x, float inverse) {
 }
 
 template <typename From>
+__device__ inline void add_squares(const uint4& words, float (&sums)[kVector<From>]) {
+  float x[kVector<From>];
+  to_floats<From>(words, x);
+#pragma unroll
+  for (int i = 0; i < kVector<From>; ++i) sums[i] = fmaf(x[i], x[i], sums[i]);
+}
+
+template <typename From>
 using Made = Vector<uint32_t, kVector<From> / 4>;
 
 template <typename From>
@@ -121,13 +132,15 @@ __device__ inline Made<From> cast_elements(const uint4& words, float inverse) {
   return made;
 }
 
-// To the plain copy at once, and into the tile where there is a transposed one.
+// To the plain copy at once, and into the tile where there is a transposed one. `squares` has the sums of each column
+// in the rows of each row of threads.
 template <typename From>
-__device__ inline void cast_tile(const Place& place, const Weight& weight, float inverse, Tile& tile) {
+__device__ inline void cast_tile(const Place& place, const Weight& weight, float inverse, Tile& tile, float* squares) {
   constexpr int kAcross = Tile::kSide / kVector<From>, kRows = kThreads / kAcross;
   constexpr int kInPiece = Tile::kPiece / kVector<From>;
   int v = int(threadIdx.x) % kAcross, column = place.column + v * kVector<From>;
   if (column >= place.columns) return;
+  float sums[kVector<From>] = {};
   for (int row0 = int(threadIdx.x) / kAcross; row0 < Tile::kSide; row0 += kRows * kAhead) {
     int64_t at = int64_t(place.row + row0) * place.columns + column;
     int64_t step = int64_t(kRows) * place.columns;
@@ -139,11 +152,28 @@ __device__ inline void cast_tile(const Place& place, const Weight& weight, float
     for (int k = 0; k < kAhead; ++k) {
       int row = row0 + k * kRows;
       if (place.row + row >= place.rows) break;
+      if (weight.squares) add_squares<From>(words[k], sums);
       Made<From> made = cast_elements<From>(words[k], inverse);
       if (weight.plain) *reinterpret_cast<Made<From>*>(weight.plain + at + k * step) = made;
       if (weight.turned) reinterpret_cast<Made<From>*>(&tile.piece(row, v / kInPiece))[v % kInPiece] = made;
     }
   }
+  if (!weight.squares) return;
+#pragma unroll
+  for (int i = 0; i < kVector<From>; ++i)
+    squares[int(threadIdx.x) / kAcross * Tile::kSide + v * kVector<From> + i] = sums[i];
+}
+
+// Of the rows of threads, in order.
+template <typename From>
+__device__ inline void store_squares(const Place& place, const Weight& weight, const float* squares) {
+  constexpr int kRows = kThreads * kVector<From> / Tile::kSide;
+  int column = int(threadIdx.x);
+  if (column >= Tile::kSide || place.column + column >= place.columns) return;
+  float sum = 0;
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) sum += squares[r * Tile::kSide + column];
+  weight.squares[int64_t(place.row / Tile::kSide) * place.columns + place.column + column] = sum;
 }
 
 __device__ inline void store_turned(const Place& place, const Weight& weight, const Tile& tile) {
@@ -161,6 +191,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     cast_weights(const Place* places, const Weight* weights, const float* largest) {
   tokamak::begin_kernel();
   __shared__ Tile tile;
+  __shared__ float squares[kThreads * kVector<bf16>];
   Place place = places[blockIdx.x];
   Weight weight = weights[place.weight];
   float own = 0;
@@ -168,9 +199,30 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   float limit = fmaxf(largest_of_block(own), kLeast);
   if (threadIdx.x == 0 && place.row == 0 && place.column == 0) *weight.scale = limit / kLargest;
   with_weight_type(place.dtype, [&](auto zero) {
-    cast_tile<decltype(zero)>(place, weight, kLargest / limit, tile);
+    using From = decltype(zero);
+    cast_tile<From>(place, weight, kLargest / limit, tile, squares);
+    __syncthreads();
+    if (weight.squares) store_squares<From>(place, weight, squares);
   });
-  if (!weight.turned) return;
-  __syncthreads();
-  store_turned(place, weight, tile);
+  if (weight.turned) store_turned(place, weight, tile);
+}
+
+// A block for each weight of which it is asked.
+extern "C" __global__ void __launch_bounds__(kThreads) longest_columns(const Place* places, const Weight* weights) {
+  tokamak::begin_kernel();
+  Place place = places[blockIdx.x];
+  Weight weight = weights[place.weight];
+  int tiles = (place.rows + Tile::kSide - 1) / Tile::kSide;
+  float own = 0;
+  for (int column = 4 * int(threadIdx.x); column < place.columns; column += 4 * kThreads) {
+    float4 sum = {};
+#pragma unroll 4
+    for (int t = 0; t < tiles; ++t) {
+      float4 more = *reinterpret_cast<const float4*>(weight.squares + int64_t(t) * place.columns + column);
+      sum = {sum.x + more.x, sum.y + more.y, sum.z + more.z, sum.w + more.w};
+    }
+    own = fmaxf(own, fmaxf(fmaxf(sum.x, sum.y), fmaxf(sum.z, sum.w)));
+  }
+  own = largest_of_block(own);
+  if (threadIdx.x == 0) *weight.longest = sqrtf(own);
 }
