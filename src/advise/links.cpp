@@ -86,6 +86,16 @@ void add_sums(const ClusterConfig& cluster, int64_t stride, const Nodes& nodes, 
   link.switches = switch_seconds(cluster, double(nodes.count * nodes.apart));
 }
 
+// Of what a collective takes from kernels beside it in a node, over an axis' link. NCCL takes as many multiprocessors
+// as its links need, and each does nothing else meanwhile: 2 for 12 to 24 GB/s, 16 for 190 (NVIDIA/nccl#689), 24 in a
+// node of A100 (NVIDIA/nccl-tests#100). Kernels of a block for each tile lose as many. Since compute capability 9
+// libraries' products begin as many blocks as there are multiprocessors, each with its tiles, so that however few are
+// taken, as many blocks wait (pytorch/pytorch#147966): these take as much over any link.
+double share_of_units(const ClusterConfig& cluster, const Link& link) {
+  if (cluster.gpu.compute_capability.value >= 9 || !cluster.within.bandwidth.is_known()) return 1;
+  return std::min(1.0, link.bandwidth / cluster.within.bandwidth.value);
+}
+
 // A transfer's, or that of a collective of so many rounds.
 double seconds(const Link& link, double sent, double share, double more) {
   return sent / (share * link.bandwidth) + link.latency + more;
@@ -131,6 +141,9 @@ Platform with_links(Platform platform, const ClusterConfig& cluster, const MeshC
     if (axis->size == 1) continue;
     Link link = axis_link(cluster, stride, axis->size);
     platform.target.axis_links[axis->name] = {link.bandwidth, link.latency};
+    double units = share_of_units(cluster, link) * platform.target.link_units;
+    if (units < platform.target.link_units)
+      platform.target.axis_links[axis->name + std::string(kUnitsTaken)] = {units, 0};
     if ((link.grows() || link.sums > 0) && axis->name != kPipeAxis) add_ways(platform.target, axis->name, link);
   }
   return platform;

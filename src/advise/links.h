@@ -29,7 +29,8 @@ struct Link {
 /// over those of a fabric's switches that it shares.
 Link axis_link(const ClusterConfig& cluster, int64_t stride, int64_t size);
 
-/// The platform with the links of each axis of the mesh, and their ways (cost/link_ways.h).
+/// The platform with the links of each axis of the mesh, their ways, and what a collective over them takes of the
+/// device (cost/link_ways.h).
 Platform with_links(Platform platform, const ClusterConfig& cluster, const MeshConfig& mesh);
 
 /// Each for a tensor of so many bytes, whole; nothing for one rank.

@@ -4,6 +4,7 @@
 #include "advise/links.h"
 #include "base/divide.h"
 #include "base/parallel_tasks.h"
+#include "cost/price.h"
 #include "passes/step_mesh.h"
 
 #include <algorithm>
@@ -173,7 +174,8 @@ std::optional<double> RoughCosts::seconds(const ParallelLayout& layout, const Ro
   double beside = adds_once(layout) ? kBackward * last : seconds;
   // What is hidden takes a share of the device from kernels beside it.
   double hidden = std::min(sent, beside);
-  seconds = std::max(seconds + platform_.target.link_units * hidden, seconds - beside + sent);
+  Target target = with_links(Platform(platform_.target), request_.cluster, mesh).target;
+  seconds = std::max(seconds + units_taken(target, std::string(kDataAxis)) * hidden, seconds - beside + sent);
   return (mesh.context > 1 && mesh.zero == 3 ? kSureGathered : 1) * (seconds + update);
 }
 

@@ -14,4 +14,8 @@ inline constexpr std::string_view kRingLowWay = " by ring, small messages", kSum
                                   kTreeLowWay = " by tree, small messages", kSwitchWay = " by switches",
                                   kParallelTreesWay = " by parallel trees";
 
+/// Behind the axis' name, too, but no way: in place of a bandwidth, the share of the device's work that a collective
+/// over the axis takes from what runs beside it, where that is not Target::link_units.
+inline constexpr std::string_view kUnitsTaken = " units";
+
 }  // namespace tokamak

@@ -62,8 +62,9 @@ void price_kernel(const Target& target, Price& price) {
 
 // In proportion to the bytes that a collective moves while it lasts, but for those that units must move.
 void share_device(const Node& node, const Target& target, Price& price) {
-  if (node.op->together)
-    price.taken_share = std::max(target.link_units, price.cost.bytes / target.memory_bandwidth / price.seconds);
+  if (!node.op->together) return;
+  double units = units_taken(target, node.attrs.get_string("axis"));
+  price.taken_share = std::max(units, price.cost.bytes / target.memory_bandwidth / price.seconds);
 }
 
 bool is_low_precision(const Graph& graph, const Node& node) { return dtype_bytes(graph.dtype(node.inputs[0])) == 2; }
@@ -93,6 +94,11 @@ Price price(const Graph& graph, const Node& node, const Platform& platform) {
     share_device(node, platform.target, price);
   }
   return price;
+}
+
+double units_taken(const Target& target, const std::string& axis) {
+  auto at = target.axis_links.find(axis + std::string(kUnitsTaken));
+  return at == target.axis_links.end() ? target.link_units : at->second[0];
 }
 
 double product_seconds(double flops, NumberFormat format, const Target& target) {

@@ -28,6 +28,10 @@ Price price(const Graph& graph, const Node& node, const Target& target);
 /// The same, with seconds as they were measured where they were.
 Price price(const Graph& graph, const Node& node, const Platform& platform);
 
+/// Share of the device's work that a collective over the axis takes from what runs beside it, whatever it moves in
+/// memory.
+double units_taken(const Target& target, const std::string& axis);
+
 /// What a product of so many FLOPs takes in a format, before anyone makes it: without its launch.
 double product_seconds(double flops, NumberFormat format, const Target& target);
 

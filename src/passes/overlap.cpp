@@ -90,7 +90,8 @@ class OrderClock {
   // What nobody waits for shares a collective with others (passes/bucket.h), and so pays no latency of its own.
   Task message(int n) const {
     Price p = price(graph_, node(n), target_);
-    return {kLinks, p.link + (messages_[size_t(n)] ? p.fixed : 0), target_.link_units, tasks_before(node(n))};
+    double units = units_taken(target_, node(n).attrs.get_string("axis"));
+    return {kLinks, p.link + (messages_[size_t(n)] ? p.fixed : 0), units, tasks_before(node(n))};
   }
 
   const Graph& graph_;

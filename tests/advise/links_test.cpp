@@ -4,6 +4,7 @@
 
 #include "config/cluster.h"
 #include "cost/link_ways.h"
+#include "cost/price.h"
 
 namespace tokamak {
 namespace {
@@ -123,6 +124,22 @@ TEST(Links, WaysAreOfAxesOfManyNodesAlone) {
   Link link = axis_link(dgx, 8, 16);
   EXPECT_EQ(target.link("data").seconds, link.latency + link.round);
   EXPECT_EQ(target.link("data" + std::string(kSumWay)).seconds, link.latency + 2 * link.round);
+}
+
+// NVIDIA/nccl#689 and nccl-tests#100: 24 multiprocessors within a node of A100, 16 between nodes that have eight ways
+// out, of 160 where NVLink has 240.
+TEST(Links, SlowerLinksTakeLessOfAnA100) {
+  Platform platform;
+  platform.target.link_units = 0.21;
+  auto taken = [&](const std::string& cluster, const MeshConfig& mesh, const std::string& axis) {
+    return units_taken(with_links(platform, read_cluster(cluster), mesh).target, axis);
+  };
+  EXPECT_DOUBLE_EQ(taken("dgx-a100", {.data = 8}, "data"), 0.21) << "within a node";
+  EXPECT_DOUBLE_EQ(taken("dgx-a100", {.data = 16}, "data"), 0.21 * 16 / 24);
+  MeshConfig both{.data = 16, .tensor = 8};
+  EXPECT_DOUBLE_EQ(taken("dgx-a100", both, "data"), 0.21 * 2 / 24) << "one way out";
+  EXPECT_DOUBLE_EQ(taken("dgx-a100", both, "tensor"), 0.21);
+  EXPECT_DOUBLE_EQ(taken("dgx-h100", both, "data"), 0.21) << "its products wait for few multiprocessors as for many";
 }
 
 TEST(Links, CollectivesSendWhatRingsDo) {

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "advise/format_published.h"
+#include "backend/cuda/cuda_backend.h"
 
 namespace tokamak {
 namespace {
@@ -48,6 +50,35 @@ TEST(Published, RunsWithAttentionMatricesAreWithinTenPercentOnAverage) {
   EXPECT_EQ(bloom->published, 110.48);
   EXPECT_LT(std::abs(bloom->error()), 0.05);
   EXPECT_EQ(bloom->layout, "pipe 12 x data 8 x tensor 4, 1f1b, ZeRO 1, micro-batch 2 x 128");
+}
+
+// As plan has it; without CUDA kernels are taken for granted.
+Platform platform_of(const GpuConfig& gpu) {
+  return cuda::is_built() ? cuda::nominal_platform(gpu) : platform_of_rates(gpu);
+}
+
+// Of each kind of software, over all rows that count.
+TEST(Published, EveryKindOfSoftwareIsWithinTenPercentOnAverage) {
+  std::vector<PublishedPrediction> predictions = predict_published(published_runs(), platform_of);
+  std::map<std::string_view, const Software*> kinds;
+  for (const PublishedRun& run : published_runs()) kinds[run.software->name] = run.software;
+  ASSERT_EQ(kinds.size(), 8u);
+  for (auto [name, software] : kinds) {
+    PublishedErrors errors = errors_of(predictions, *software);
+    EXPECT_GE(errors.runs, 4) << name;
+    EXPECT_LT(errors.size, 0.1) << name;
+    EXPECT_LT(std::abs(errors.worst), 0.2) << name;
+  }
+}
+
+// 128 A100 with 400 Gb/s a node, where what is sent takes few multiprocessors.
+TEST(Published, SlowLinksOfA100sAreWithinTenPercent) {
+  std::vector<PublishedRun> runs =
+      runs_that([](const PublishedRun& run) { return run.cluster == "vela-a100" && run.apart.empty(); });
+  ASSERT_EQ(runs.size(), 6u);
+  if (!cuda::is_built()) GTEST_SKIP() << "built without CUDA, whose kernels a step is compiled for";
+  for (const PublishedPrediction& one : predict_published(runs, platform_of))
+    EXPECT_LT(std::abs(one.error()), 0.1) << one.run->name;
 }
 
 // Some that compile little.

@@ -202,6 +202,10 @@ TEST(Price, ACollectiveTakesItsLinkAndItsLatency) {
   t.axis_links["data"] = {2e6, 1e-3};
   p = price_of(kGather, t);
   EXPECT_DOUBLE_EQ(p.seconds, 2000 / 1e6 + 1e-3) << "the axis has links of its own";
+  EXPECT_DOUBLE_EQ(p.taken_share, 0.2);
+  t.axis_links["data" + std::string(kUnitsTaken)] = {0.05, 0};
+  EXPECT_DOUBLE_EQ(price_of(kGather, t).taken_share, 0.05) << "and takes less of the device";
+  EXPECT_DOUBLE_EQ(units_taken(t, "tensor"), 0.2);
   t.memory_bandwidth = 1e6;
   p = price_of(kGather, t);
   EXPECT_DOUBLE_EQ(p.memory, p.cost.bytes / 1e6);
