@@ -179,14 +179,24 @@ class Caster {
     if (i == 0 && chooses_rows(node))
       return type(inputs[1]).dtype == low_ || type(inputs[2]).dtype == low_ ? low_ : own.dtype;
     size_t rank = own.shape.size();
-    bool follows = rank == 1 || (low_residual_ && rank > 1 && rank < shape.size());
+    bool follows = rank == 1 || (low_residual_ && rank > 1 && rank < shape.size()) || is_comparison(node.inputs[i]);
     if (!follows || own.shape == shape) return own.dtype;
     for (ValueId input : inputs)
       if (type(input).shape == shape) return type(input).dtype;
     return own.dtype;
   }
 
-  // Whether a comparison, 0 or 1 in any type, chooses between rows: it is no reason for them to be f32.
+  // Whether a value is what a comparison gives, 0 or 1 in any type: it is no reason for what it meets to be f32, as the
+  // embeddings that a rank has of the vocabulary are where it has none of others.
+  bool is_comparison(ValueId value) const {
+    int maker = graph_.producer(value);
+    if (maker < 0) return false;
+    const Node& node = graph_.nodes()[size_t(maker)];
+    return node.op->fusion == Fusion::kView ? is_comparison(node.inputs[0])
+                                            : node.op == &op::equal || node.op == &op::less;
+  }
+
+  // Whether a comparison chooses between rows.
   bool chooses_rows(const Node& node) const {
     if (node.op != &op::select) return false;
     int maker = graph_.producer(node.inputs[0]);

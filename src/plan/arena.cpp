@@ -13,9 +13,18 @@ int64_t aligned(int64_t bytes) { return round_up(bytes, kArenaAlignment); }
 
 // What has its place, as the loop over many of them reads it.
 struct Placed {
-  int first, last;
+  int first, last, held;
   int64_t offset, end;
 };
+
+int held_to(const Block& block) { return std::max(block.last, block.held); }
+
+// Two copies of one stream follow each other.
+bool is_beside(const Placed& other, const Block& block, int held) {
+  if (block.first > other.held || other.first > held) return false;
+  bool both_queued = other.held > other.last && held > block.last;
+  return !both_queued || (block.first <= other.last && other.first <= block.last);
+}
 
 bool by_offset(int64_t offset, const Placed& other) { return offset < other.offset; }
 
@@ -27,12 +36,12 @@ class PlacedBlocks {
 
   void add(const Placed& one) {
     insert(all_, one);
-    for (int part = one.first / per_part_; part <= one.last / per_part_; ++part) insert(parts_[size_t(part)], one);
+    for (int part = one.first / per_part_; part <= one.held / per_part_; ++part) insert(parts_[size_t(part)], one);
   }
   /// All that may be alive at the same time as the block.
   const std::vector<Placed>& beside(const Block& block) const {
     int part = block.first / per_part_;
-    return part == block.last / per_part_ ? parts_[size_t(part)] : all_;
+    return part == held_to(block) / per_part_ ? parts_[size_t(part)] : all_;
   }
 
  private:
@@ -50,8 +59,9 @@ class PlacedBlocks {
 // The tightest gap between the blocks alive at the same time, else behind them. `placed` is sorted by offset.
 int64_t find_offset(const std::vector<Placed>& placed, const Block& block) {
   int64_t size = aligned(block.bytes), end = 0, best = -1, best_gap = std::numeric_limits<int64_t>::max();
+  int held = held_to(block);
   for (const Placed& other : placed) {
-    if (block.first > other.last || other.first > block.last) continue;
+    if (!is_beside(other, block, held)) continue;
     int64_t gap = other.offset - end;
     if (gap >= size && gap < best_gap) {
       best = end;
@@ -73,7 +83,7 @@ int64_t place_in_order(std::vector<Block>& blocks, const std::vector<int>& order
     int64_t end = block.offset + aligned(block.bytes);
     arena = std::max(arena, end);
     if (arena >= most) break;
-    placed.add({block.first, block.last, block.offset, end});
+    placed.add({block.first, block.last, held_to(block), block.offset, end});
   }
   return arena;
 }
@@ -107,7 +117,7 @@ std::vector<int64_t> live_bytes(const std::vector<Block>& blocks, int num_nodes)
 int64_t place_blocks(std::vector<Block>& blocks) {
   if (blocks.empty()) return 0;
   int end = 0;
-  for (const Block& block : blocks) end = std::max(end, block.last);
+  for (const Block& block : blocks) end = std::max(end, held_to(block));
   std::vector<int64_t> live = live_bytes(blocks, end);
   int64_t bound = *std::max_element(live.begin(), live.end());
 

@@ -20,6 +20,9 @@ struct Block {
   int first = 0;    // taken from this node on
   int last = 0;     // to this one, included; the number of nodes: to the end of the run
   ValueIds values;  // in order of definition, without views
+  /// Of a copy that the stream of collectives makes and reads: to this node by what others make, as they would have to
+  /// wait for the stream; what the stream makes later may have the place behind `last`. -1: `last` holds for all.
+  int held = -1;
 };
 
 /// Launches of one stream run one after the other, beside those of the others.

@@ -81,14 +81,14 @@ class StorageMapper {
     if (assignment_.stream[size_t(n)] != 0) beside_[size_t(value)] = std::max(beside_[size_t(value)], done(n));
   }
 
-  // With what node the last of those that write and read the output of node n is done. A copy for a collective is made
-  // and read on the collective's stream: what comes behind it there may have its place at once, and streams that have
-  // it later wait (plan/stream_order.h).
+  // With what node the last of those that write and read the output of node n is done.
   int last_taken(ValueId output, int n) const {
-    bool is_of_stream = assignment_.stream[size_t(n)] != 0 && graph_.nodes()[size_t(n)].op == &op::pad;
-    if (is_of_stream) return last_use_[size_t(output)];
     return std::max({done(n), last_use_[size_t(output)], beside_[size_t(output)]});
   }
+
+  // A copy for a collective is made and read on the collective's stream: what comes behind it there may have its place
+  // at once.
+  bool is_queued(int n) const { return assignment_.stream[size_t(n)] != 0 && graph_.nodes()[size_t(n)].op == &op::pad; }
 
   int done(int n) const { return assignment_.done[size_t(n)]; }
 
@@ -102,7 +102,9 @@ class StorageMapper {
       if (place_in_argument(n, int(i))) continue;
       if (place_in_block(n, int(i), taken)) continue;
       map_.block_of[size_t(output)] = int(map_.blocks.size());
-      map_.blocks.push_back({-1, num_bytes(graph_.type(output)), n, last_taken(output, n), {output}});
+      Block block{-1, num_bytes(graph_.type(output)), n, last_taken(output, n), {output}};
+      if (is_queued(n)) block.held = std::exchange(block.last, last_use_[size_t(output)]);
+      map_.blocks.push_back(std::move(block));
     }
   }
 

@@ -296,6 +296,26 @@ TEST(Autocast, AChoiceBetweenLowRowsIsLow) {
     }
 }
 
+// A rank that has a part of the vocabulary makes zeros of the other tokens' embeddings.
+TEST(Autocast, AResidualStreamOfAPartOfTheVocabularyIsLow) {
+  Graph graph = parse(R"(graph g {
+    input tokens = %0 : i32[2,4]
+    param wte = %1 : f32[8,4]
+    %2 = cast(%0) {to="f32"} : f32[2,4]
+    %3 = equal(%2, %2) : f32[2,4]
+    %4 = embedding(%1, %0) : f32[2,4,4]
+    %5 = reshape(%3) {shape=[2,4,1]} : f32[2,4,1]
+    %6 = mul(%4, %5) : f32[2,4,4]
+    %7 = matmul(%6, %1) {trans_a=false, trans_b=true} : f32[2,4,8]
+    result y = %7
+  })");
+  PassContext context = in_bf16();
+  context.options.low_residual = true;
+  EXPECT_TRUE(autocast(graph, context));
+  for (const Node& node : graph.nodes())
+    if (node.op->name == "mul") EXPECT_EQ(graph.dtype(node.outputs[0]), DType::kBF16);
+}
+
 TEST(Autocast, ATiedGradientIsAddedOntoTheLowOne) {
   Graph graph = parse(R"(graph g {
     input x = %0 : f32[2,4]

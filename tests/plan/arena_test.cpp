@@ -35,6 +35,17 @@ TEST(Arena, TouchingLifetimesStayApart) {
   EXPECT_EQ(place_blocks(blocks), 128);
 }
 
+// Copies of one stream follow each other; what others make has their place when the stream is done with them.
+TEST(Arena, ACopyOfAStreamIsHeldForOthersAlone) {
+  Block first = block(64, 0, 1), next = block(64, 2, 3), other = block(64, 2, 3), later = block(64, 6, 7);
+  first.held = next.held = 5;
+  std::vector<Block> copies{first, next};
+  EXPECT_EQ(place_blocks(copies), 64);
+  std::vector<Block> blocks{first, other, later};
+  EXPECT_EQ(place_blocks(blocks), 128);
+  EXPECT_NE(blocks[0].offset, blocks[1].offset);
+}
+
 TEST(Arena, LiveBytesAtEveryNode) {
   EXPECT_EQ(live_bytes({block(64, 0, 1), block(65, 1, 3)}, 3), (std::vector<int64_t>{64, 192, 128, 128}));
 }
