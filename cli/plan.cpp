@@ -6,7 +6,10 @@
 #include <cstdio>
 #include <future>
 #include <memory>
+#include <numeric>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "advise/calibrate.h"
@@ -221,6 +224,14 @@ double choose_tokens(const PlanOptions& options, const TrainingRequest& request)
   return kTokensOfParameter * double(count_parameters(request.run.model));
 }
 
+// A step's at least: fewer are likely to lack a letter for thousands, millions or more.
+void require_step(double tokens, const TrainingRequest& request) {
+  if (double step = tokens_of_step(request); tokens < step)
+    user_error(
+        "[tokens] expected the {:.0f} tokens of a step at least, got {:.0f}; 15T and 15B are 15 trillion and billion",
+        step, tokens);
+}
+
 // What was said of the mesh holds for all layouts.
 std::function<bool(const ParallelLayout&)> allowed(const PlanOptions& options) {
   MeshConfig mesh = options.run.mesh;
@@ -342,6 +353,25 @@ GpuPlatform nominal_platform() {
   return platform_of_rates;
 }
 
+// What is said of the mesh divides the GPUs, whatever the other axes have.
+void require_axes(const PlanOptions& options, const ClusterConfig& cluster, int64_t gpus) {
+  const MeshConfig& mesh = options.run.mesh;
+  using Axis = std::pair<const char*, int64_t>;
+  int64_t ranks = 1;
+  std::vector<std::string> said;
+  for (auto [name, size] :
+       {Axis("pipe", mesh.pipe), Axis("data", mesh.data), Axis("context", mesh.context), Axis("tensor", mesh.tensor)}) {
+    if (size < 2 || !is_said(options, fmt::format("mesh.{}", name))) continue;
+    ranks *= size;
+    said.push_back(fmt::format("mesh.{}={}", name, size));
+  }
+  if (gpus % ranks == 0) return;
+  int64_t unit = gpus > cluster.gpus_per_node ? std::lcm(ranks, int64_t(cluster.gpus_per_node)) : ranks;
+  int64_t below = gpus / unit * unit;
+  user_error("[gpus] expected a multiple of the {} ranks of {}, got {}; {}{} would fit", ranks, fmt::join(said, " x "),
+             gpus, below > 0 ? fmt::format("{} or ", below) : "", below + unit);
+}
+
 // The run, and what is to be had of the cluster; `calibrated` is told what a measured run says of it.
 TrainingRequest request_of(const PlanOptions& options, const RunConfig& run, std::string& calibrated) {
   TrainingRequest request;
@@ -353,6 +383,7 @@ TrainingRequest request_of(const PlanOptions& options, const RunConfig& run, std
   if (!options.calibrate.empty()) calibrated = calibrate_by(options.calibrate, request);
   request.gpus = options.gpus > 0 ? options.gpus : request.cluster.gpus_per_node;
   require_gpus(request.cluster, request.gpus);
+  require_axes(options, request.cluster, request.gpus);
   request.schedules = options.schedules;
   request.allows = allowed(options);
   return request;
@@ -373,6 +404,7 @@ TrainingPlan find_layouts(const PlanOptions& options) {
   TrainingRequest& request = plan.request;
   request.sequences = choose_sequences(options, request.gpus);
   request.tokens = choose_tokens(options, request);
+  if (options.tokens > 0) require_step(options.tokens, request);
   request.wanted = std::max(size_t(options.layouts), options.html.empty() ? 0 : kMostRows);
   plan.found = search_layouts(request);
   if (plan.found.empty()) refuse(request, {});

@@ -179,6 +179,7 @@ std::vector<Change> layout_changes(const TrainingRequest& request, const Estimat
     ParallelLayout layout = own;
     layout.micro_batch = micro_batch;
     layout.micro_batches = share / micro_batch;
+    if (own.mesh.interleave > 1 && layout.micro_batches % own.mesh.pipe != 0) continue;
     try_layout("micro-batch " + std::to_string(micro_batch), layout);
   }
   for (int64_t zero : {own.mesh.zero + 1, own.mesh.zero - 1}) {

@@ -165,8 +165,8 @@ std::optional<DevicePrice> find_price(std::string_view device) {
 void require_gpus(const ClusterConfig& cluster, int64_t gpus) {
   int64_t node = cluster.gpus_per_node, most = cluster.nodes * node;
   if (gpus < 1 || (cluster.nodes > 0 && gpus > most))
-    user_error("[gpus] expected 1 to {} on {}, got {}", cluster.nodes > 0 ? std::to_string(most) : "any number",
-               cluster.name, gpus);
+    user_error("[gpus] expected 1 to {} on {}, got {}{}", cluster.nodes > 0 ? std::to_string(most) : "any number",
+               cluster.name, gpus, gpus < 1 ? "" : "; --cluster names another, or a file that says more nodes");
   if (gpus > node && gpus % node != 0)
     user_error("[gpus] expected whole nodes of {} GPUs on {}, got {} GPUs; {} would fit", node, cluster.name, gpus,
                gpus / node * node);

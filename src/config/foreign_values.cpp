@@ -27,6 +27,7 @@ constexpr ForeignValue kValues[] = {
     {"model.preset", "llama2-70b", "llama65b llama70b"},
     {"model.preset", "llama3-8b", "llama3 metallama38b metallama318b llama8b"},
     {"model.preset", "llama3-70b", "metallama370b metallama3170b"},
+    {"model.preset", "llama3-405b", "metallama31405b llama31405b llama405b"},
     {"model.preset", "mistral-7b", "mistral mistral7bv01 mistral7bv03"},
     {"model.preset", "small", "tiny mini nano nanogpt babygpt shakespearechar"},
     {"compile.precision", "bf16", "bfloat16 bf16mixed bf16true mixedbf16 torchbfloat16"},

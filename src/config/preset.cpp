@@ -32,13 +32,15 @@ struct LlamaPreset : Preset {
 };
 
 // As the config.json of each says: meta-llama/Llama-2-*-hf and Meta-Llama-3-*, mistralai/Mistral-7B-v0.1,
-// Qwen/Qwen2.5-0.5B and Qwen3-0.6B, HuggingFaceTB/SmolLM-*.
+// Qwen/Qwen2.5-0.5B and Qwen3-0.6B, HuggingFaceTB/SmolLM-*. llama3-405b: table 3 of arXiv 2407.21783, with the context
+// of its first stage.
 constexpr LlamaPreset kLlama[] = {
     {{"llama2-7b", 32, 32, 4096, 4096, 32000}, 32, 11008},
     {{"llama2-13b", 40, 40, 5120, 4096, 32000}, 40, 13824},
     {{"llama2-70b", 80, 64, 8192, 4096, 32000}, 8, 28672},
     {{"llama3-8b", 32, 32, 4096, 8192, 128256}, 8, 14336, 500000},
     {{"llama3-70b", 80, 64, 8192, 8192, 128256}, 8, 28672, 500000},
+    {{"llama3-405b", 126, 128, 16384, 8192, 128256}, 8, 53248, 500000},
     {{"mistral-7b", 32, 32, 4096, 32768, 32000}, 8, 14336, 10000, false, 1e-5, 0, 4096},
     {{"qwen2.5-0.5b", 24, 14, 896, 32768, 151936}, 2, 4864, 1000000, true, 1e-6, 0, 0, true},
     {{"qwen3-0.6b", 28, 16, 1024, 40960, 151936}, 8, 3072, 1000000, true, 1e-6, 128, 0, false, true},

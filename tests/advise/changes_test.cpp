@@ -59,5 +59,22 @@ TEST(Changes, ChangesOfAPipelineNameItsSchedules) {
   EXPECT_EQ(schedules, 2);
 }
 
+// Half as many micro-batches as stages have no such schedule.
+TEST(Changes, ChangesOfAnInterleavedPipelineKeepAMultipleOfItsStages) {
+  TrainingRequest request = request_of("gpt2-1558m", "dgx-a100", 8);
+  request.sequences = 8;
+  ParallelLayout layout{.micro_batch = 1, .micro_batches = 4};
+  layout.mesh.pipe = 4, layout.mesh.data = 2, layout.mesh.interleave = 2, layout.mesh.schedule = "interleaved";
+  auto micro_batches = [&] {
+    int number = 0;
+    for (const Change& change : layout_changes(request, estimate(request, layout), {}))
+      number += change.what.starts_with("micro-batch ");
+    return number;
+  };
+  EXPECT_EQ(micro_batches(), 0);
+  request.sequences = 16, layout.micro_batches = 8;
+  EXPECT_EQ(micro_batches(), 1);
+}
+
 }  // namespace
 }  // namespace tokamak

@@ -155,6 +155,10 @@ TEST(ModelConfig, ValueEmbeddingsCountFromTheLastLayer) {
 }
 
 TEST(Presets, AreThoseOfLlamaAndItsRelatives) {
+  ModelConfig largest{.preset = "llama3-405b"};
+  apply_preset(largest);
+  EXPECT_EQ(largest.layers, 126);
+  EXPECT_EQ(largest.mlp_width(), 53248);
   ModelConfig llama{.preset = "llama3-70b"}, qwen{.preset = "qwen3-0.6b"}, mistral{.preset = "mistral-7b"};
   for (ModelConfig* model : {&llama, &qwen, &mistral}) apply_preset(*model);
   EXPECT_EQ(llama.family, "llama");

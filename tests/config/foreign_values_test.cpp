@@ -20,6 +20,7 @@ TEST(ForeignValues, HabitualNamesOfModels) {
 }
 
 TEST(ForeignValues, ElseTheNearest) {
+  EXPECT_EQ(hint("meta-llama/Llama-3.1-405B"), "; that is 'llama3-405b' here");
   EXPECT_EQ(hint("llama-3-8b"), "; did you mean 'llama3-8b'?");
   EXPECT_EQ(hint("llama3.1-8b"), "; did you mean 'llama3-8b'?");
   EXPECT_EQ(hint("Qwen/Qwen2.5-0.5B"), "; did you mean 'qwen2.5-0.5b'?");

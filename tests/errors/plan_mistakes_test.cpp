@@ -78,7 +78,12 @@ TEST_F(PlanMistakes, AModelWithoutAVocabularyIsRefused) {
 TEST_F(PlanMistakes, GpusThatThereAreNot) {
   expect_refused(plan({"--gpus=9"}), {"[gpus] expected 1 to 8", "got 9"});
   expect_refused(plan({"--train.total_batch=1000"}), {"[train.total_batch]"});
+  expect_refused(plan({"--gpus=9"}), {"--cluster names another", "more nodes"});
   expect_refused(plan({"--gpus=4", "--mesh.data=3"}),
+                 {"[gpus]", "the 3 ranks of mesh.data=3, got 4; 3 or 6 would fit"});
+  expect_refused(plan({"--gpus=1024", "--cluster=dgx-h100", "--mesh.pipe=2", "--mesh.tensor=3"}),
+                 {"the 6 ranks of mesh.pipe=2 x mesh.tensor=3, got 1024; 1008 or 1032 would fit"});
+  expect_refused(plan({"--gpus=4", "--mesh.data=2", "--mesh.pipe=1", "--mesh.context=1", "--mesh.tensor=1"}),
                  {"[plan] expected a layout of 4 GPUs", "ranks of all axes are 4"});
 }
 
@@ -110,6 +115,7 @@ TEST_F(PlanMistakes, TokensThatAreNoNumber) {
                  {"[train.epochs] expected --tokens, as plan reads no data", "got epochs (2)"});
   expect_refused(plan({"--tokens=-5"}), {"[--tokens] expected a number of at least 0, got -5"});
   expect_refused(plan({"--tokens=nan"}), {"[--tokens]", "nan"});
+  expect_refused(plan({"--tokens=15"}), {"[tokens] expected the", "of a step at least, got 15; 15T"});
 }
 
 }  // namespace
