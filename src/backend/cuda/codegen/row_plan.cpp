@@ -14,7 +14,7 @@ constexpr int64_t kWarp = 32;
 constexpr int64_t kMaxElements = 32;      // of a row in the registers of one thread
 constexpr int64_t kMaxOperandWords = 72;  // registers of a thread that hold operands
 constexpr int64_t kMaxTeam = 512;         // threads of a row that keep operands in registers
-constexpr int64_t kBlockThreads = 256;    // of a block with several rows: those of a row each would be too short
+constexpr int64_t kBlockThreads = 256;    // of a block with several rows
 // Of a group with sums over rows: what the largest GPUs run at a time. Each thread then has few columns, whose sums
 // stay in registers, and enough rows are under way to hide the memory's latency. A block's rows leave one partial
 // result, so blocks are large; what its rows leave lies in shared memory for a moment.
@@ -40,7 +40,7 @@ int64_t sum_threads(const GroupBody& body) {
 
 // Rows of a block at a time.
 int64_t teams_for(const GroupBody& body, int64_t team, bool sums_rows) {
-  int64_t teams = kBlockThreads / team;
+  int64_t teams = team == kWarp ? kBlockThreads / kWarp : 1;
   if (sums_rows) teams = std::min(kSumSharedBytes / (4 * body.cols), sum_threads(body) / team);
   return std::max<int64_t>(std::min(teams, body.rows), 1);
 }

@@ -197,10 +197,11 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   float own = 0;
   for (int i = int(threadIdx.x); i < place.pieces; i += kThreads) own = fmaxf(own, largest[place.first_piece + i]);
   float limit = fmaxf(largest_of_block(own), kLeast);
-  if (threadIdx.x == 0 && place.row == 0 && place.column == 0) *weight.scale = limit / kLargest;
+  if (threadIdx.x == 0 && place.row == 0 && place.column == 0) *weight.scale = __fdiv_rn(limit, kLargest);
   with_weight_type(place.dtype, [&](auto zero) {
     using From = decltype(zero);
-    cast_tile<From>(place, weight, kLargest / limit, tile, squares);
+    // Rounded as on a host, though other kernels divide faster: else some elements are rounded the other way.
+    cast_tile<From>(place, weight, __fdiv_rn(kLargest, limit), tile, squares);
     __syncthreads();
     if (weight.squares) store_squares<From>(place, weight, squares);
   });
