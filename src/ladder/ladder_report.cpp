@@ -161,8 +161,12 @@ std::string format_ladder_legend(const std::vector<RungResult>& rungs) {
     if (!rung.by_reference.empty())
       text +=
           fmt::format("{}: no kernel here for {}, which ran on the host by reference\n", rung.name, rung.by_reference);
-  for (const RungResult& rung : rungs)
-    if (!rung.products.empty()) text += fmt::format("{}: {}", rung.name, rung.products);
+  const std::string* told = nullptr;
+  for (const RungResult& rung : rungs) {
+    if (rung.products.empty() || (told && *told == rung.products)) continue;
+    text += fmt::format("{}: {}", rung.name, rung.products);
+    told = &rung.products;
+  }
   if (any("aside")) text += "aside: measured beside the last kept rung, not kept\n";
   return text;
 }
