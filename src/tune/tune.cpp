@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "compile/compiled_run.h"
 #include "compile/memory_advice.h"
+#include "exec/collective_kernel.h"
 #include "exec/measure.h"
 #include "graph/single_node.h"
 #include "graph/text.h"
@@ -130,7 +131,7 @@ class Tuner {
     const Graph& graph = form.programs[p].plan.graph;
     for (const Launch& launch : form.programs[p].plan.launches) {
       const Node& node = graph.nodes()[size_t(launch.node)];
-      if (!node.op->together) form.kernels.try_emplace(kernel_key(graph, node), NodeAt{p, launch.node});
+      if (!is_of_ranks(node)) form.kernels.try_emplace(kernel_key(graph, node), NodeAt{p, launch.node});
       if (!has_float8_operand(graph, node)) continue;
       if (std::optional<std::string> key = float8_key(graph, node)) form.float8.insert(*key);
     }
