@@ -227,8 +227,8 @@ TEST_F(AgentsWithMemory, TheRestPutTheirPartsTogetherAndOneThatComesAgainGetsAll
 TEST_F(AgentsWithMemory, WhereTwoNeighboursAreLostTheRunGoesOnFromTheCheckpoint) {
   std::vector<std::unique_ptr<RunningProgram>> agents;
   for (int number = 0; number < 4; ++number)
-    agents.push_back(start_kept(number, 800, 4, {"--train.checkpoint_every=70"}));
-  wait_for_step(95);
+    agents.push_back(start_kept(number, 800, 4, {"--train.checkpoint_every=300"}));
+  wait_for_step(420);  // memory has long been ahead of the checkpoint, on a busy machine, too
   pid_t of_second = rank_below(1), of_third = rank_below(2);
   agents[2]->send(SIGSTOP);
   ::kill(of_third, SIGKILL);
@@ -241,7 +241,7 @@ TEST_F(AgentsWithMemory, WhereTwoNeighboursAreLostTheRunGoesOnFromTheCheckpoint)
             std::string::npos)
       << ended.out;
   EXPECT_NE(ended.out.find(" from run/checkpoints/step_"), std::string::npos) << ended.out;
-  EXPECT_EQ(resumed_step(ended) % 70, 0) << ended.out;
+  EXPECT_EQ(resumed_step(ended) % 300, 0) << ended.out;
   EXPECT_EQ(ranks_of_starts(), (std::vector<size_t>{4, 2}));
   expect_bits_of_one_process("step_00000800", 800);
 }
