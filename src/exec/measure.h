@@ -16,8 +16,8 @@ class NodeMeter {
   explicit NodeMeter(Backend& backend) : backend_(backend) {}
 
   /// Seconds of the node's kernel alone, on random operands: the median of a few runs after one that warms up. Of
-  /// kernels that are no library's, many of which are short, what a second run behind the first adds: as in a step, the
-  /// launch is hidden.
+  /// kernels that are no library's, many of which are short, what a second run behind the first adds, a tenth of one at
+  /// least: as in a step, the launch is hidden.
   double seconds(const Graph& graph, const Node& node);
 
  private:

@@ -136,7 +136,6 @@ RungResult as_planned(const PreparedTrial& prepared) {
   result.planned_bytes = compiled.total_bytes();
   result.micro_batches = prepared.resolved.micro_batches;
   result.peak = peak_of(prepared.platform.target, result.precision);
-  result.products = float8_table(prepared.resolved, prepared.platform);
   return result;
 }
 
@@ -217,6 +216,7 @@ RungResult measure_trial(PreparedTrial& prepared, Backend& backend, const Ladder
   result.least_ms = times.least_ms, result.most_ms = times.most_ms;
   if (!leads(ranks)) return result;
   fill(result, trial.session(), times);
+  result.products = float8_table(prepared.resolved, prepared.platform);  // behind what is timed, as it compiles again
   add_utilization(result, ranks ? ranks->mesh().num_ranks() : 1);
   // On the host what others gave back meanwhile counts too, and can be more.
   result.used_bytes = std::max<int64_t>(backend.used_bytes() - before, 0);

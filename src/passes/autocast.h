@@ -5,8 +5,8 @@
 // per step, which forward and backward pass share. What the types do not say, as TF32, becomes attributes. kFull ops
 // (norms, softmax, loss, reductions, the optimizer) read what comes and compute in f32 inside, so nothing is cast for
 // them; kFollow ops run in the widest type, except that a vector follows the low matrix that it is applied to, and a
-// constant what it meets. Parameters, states, results and updates keep their types, and so do sums over ranks that are
-// ordered: a rank adds what it has of the same terms in states.
+// constant, or what a comparison gives, what it meets. Parameters, states, results and updates keep their types, and so
+// do sums over ranks that are ordered: a rank adds what it has of the same terms in states.
 //
 // With compile.low_residual embeddings give the low type, and so the whole residual stream and its gradient are low, as
 // in llm.c. Without it the residual stream is f32, as under PyTorch's autocast, and only what matmuls read is rounded.

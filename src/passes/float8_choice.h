@@ -33,7 +33,7 @@ enum class Float8Choice : uint8_t {
   kSizes,          // no multiples of 16
   kCastsTakeMore,  // than the product would save
   kRangeUnknown,   // of an operand
-  kSlowerHere,     // as was measured (tune/tune.h)
+  kSlowerHere,     // in eight bits, as was measured (tune/tune.h)
 };
 
 /// By node; none where it is no product.

@@ -66,10 +66,7 @@ TEST(GpuFloat8Weights, FindsTheLongestColumns) {
 TEST(GpuFloat8Weights, RepeatsWhenRecorded) {
   if (!has_hopper()) GTEST_SKIP() << kNoHopper;
   Graph graph = weights_graph(20);
-  std::vector<HostTensor> arguments = random_arguments(graph);
-  Interpretation plain = run_on_gpu(graph, arguments, 3), recorded = run_on_gpu(graph, arguments, 3, true);
-  for (size_t i = 0; i < plain.results.size(); ++i)
-    EXPECT_EQ(plain.results[i].data, recorded.results[i].data) << "result " << i;
+  expect_same_when_recorded(graph, random_arguments(graph));
 }
 
 }  // namespace

@@ -122,6 +122,13 @@ inline Interpretation run_on_gpu(const Graph& graph, const std::vector<HostTenso
   return out;
 }
 
+/// Runs that are replayed from a recording give the bits of those that are launched one by one.
+inline void expect_same_when_recorded(const Graph& graph, const std::vector<HostTensor>& arguments) {
+  Interpretation plain = run_on_gpu(graph, arguments, 3), recorded = run_on_gpu(graph, arguments, 3, true);
+  for (size_t i = 0; i < plain.results.size(); ++i)
+    EXPECT_EQ(plain.results[i].data, recorded.results[i].data) << "result " << i;
+}
+
 /// Infinities and NaN of the reference must be in `out` as well; a NaN that is not fails.
 inline void expect_near(const HostTensor& out, const HostTensor& ref, Tolerance tolerance, const std::string& what) {
   ASSERT_EQ(to_string(out.type), to_string(ref.type)) << what;

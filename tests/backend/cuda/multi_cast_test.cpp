@@ -49,10 +49,7 @@ TEST(GpuMultiCast, KeepsInfinityAndNan) {
 TEST(GpuMultiCast, RepeatsWhenRecorded) {
   if (!has_gpu()) GTEST_SKIP() << kNoGpu;
   Graph graph = cast_graph(150, DType::kBF16, false);
-  std::vector<HostTensor> arguments = random_arguments(graph);
-  Interpretation plain = run_on_gpu(graph, arguments, 3), recorded = run_on_gpu(graph, arguments, 3, true);
-  for (size_t i = 0; i < plain.results.size(); ++i)
-    EXPECT_EQ(plain.results[i].data, recorded.results[i].data) << "result " << i;
+  expect_same_when_recorded(graph, random_arguments(graph));
 }
 
 }  // namespace
