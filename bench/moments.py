@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Kills a training at random moments of its life, on another mesh each time, and compares its bits at the end.
 
-  python3 bench/moments.py TOKAMAK OUT [--seconds=240] [--moments=30] [--device=cpu --model="--model.preset=tiny ..."]
+  python3 bench/moments.py TOKAMAK OUT [--seconds=240] [--moments=30] [--device=cpu --model="--model.preset=small ..."]
 
 A run of --steps steps that nothing happens to comes first. Then runs are started in a folder, and one of their processes, or
 all, is killed (SIGKILL) at a random moment, from the first moment of the start on; the next start goes on in that folder, on
@@ -42,7 +42,19 @@ def send(pid, number):
 
 
 def memory_files():
-    return {path.name for path in pathlib.Path("/dev/shm").iterdir() if path.name.startswith("tokamak")}
+    """Without those of other runs of this machine, which some process has open or mapped."""
+    return {path.name for path in pathlib.Path("/dev/shm").iterdir() if path.name.startswith("tokamak") and not is_used(path)}
+
+
+def is_used(path):
+    for process in filter(lambda entry: entry.name.isdigit(), pathlib.Path("/proc").iterdir()):
+        try:
+            links = [os.readlink(link) for link in (process / "fd").iterdir()]
+            if any(link.startswith(str(path)) for link in links) or str(path) in (process / "maps").read_text():
+                return True
+        except OSError:
+            pass
+    return False
 
 
 def files_of(run):

@@ -44,6 +44,8 @@ def options(doc, seconds, save_every, model):
 
 def clear(arguments):
     """An empty folder for the runs, but for logs, with the data that they read."""
+    if arguments.device == "cpu":
+        os.environ["TOKAMAK_RANKS"] = "processes"  # threads cannot be killed one by one
     folder = arguments.out.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     for pattern in ("data", "even", "rough*", "gpu_fault*"):

@@ -1,7 +1,7 @@
 #!/bin/bash
 # What a run on two GPUs survives, within a time that is given. What happens is told as it does, a short table comes last, also where
 # the time runs out or SIGTERM comes first; long logs are in OUT.
-#   bench/survive.sh TOKAMAK OUT SECONDS     DEVICE=cpu MODEL="--model.preset=tiny ...": tried without GPUs
+#   bench/survive.sh TOKAMAK OUT SECONDS     DEVICE=cpu MODEL="--model.preset=small ...": tried without GPUs
 # A soak with a fault every EVERY seconds (30), from checkpoints and memory (bench/soak.py), takes six tenths of the time, kills at
 # random moments (bench/moments.py) what is left. PARTS: which ("soak moments"); one alone takes all of the time.
 set -u
@@ -13,7 +13,6 @@ mkdir -p "$out"
 rm -f "$out"/*.log
 parts=${PARTS:-soak moments}
 device=${DEVICE:-cuda}
-[ "$device" = cpu ] && export TOKAMAK_RANKS=processes  # threads cannot be killed one by one
 margin=15  # seconds in which a part that has been told to end has ended
 part_id=
 
@@ -35,9 +34,11 @@ part() {
   [ $status = 0 ] || echo "$name: exit status $status" >> "$out/$name.log"
 }
 
+# Where other GPUs are free (BESIDE=0,1, of those that are visible) the undisturbed run has them, and its bits are compared to the end.
 soak() {
   local undisturbed=$(($1 / 8))
-  part soak "$1" --every="${EVERY:-30}" --undisturbed=$undisturbed --seconds=$(($1 - undisturbed)) --within=$(($1 - 2 * margin)) \
+  [ -n "${BESIDE:-}" ] && undisturbed=0
+  part soak "$1" --every="${EVERY:-30}" --undisturbed=$undisturbed --beside="${BESIDE:-}" --seconds=$(($1 - undisturbed)) --within=$(($1 - 2 * margin)) \
     --save-every="${SAVE_EVERY:-200}" --memory-every="${MEMORY_EVERY:-20}"
 }
 
