@@ -3,6 +3,7 @@
 #include "backend/digest.h"
 #include "base/checksum.h"
 #include "base/error.h"
+#include "base/parallel.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "checkpoint/checkpoint_tensors.h"
 #include "checkpoint/float_conversion.h"
@@ -15,6 +16,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 
 namespace tokamak {
 
@@ -22,7 +24,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr size_t kPiece = size_t(4) << 20;  // bytes; a multiple of every element's
+constexpr size_t kPiece = size_t(1) << 20;  // bytes; a multiple of every element's
 
 // Pages that have been looked at do not stay in memory.
 void for_pieces(const MappedFile& file, std::span<const std::byte> bytes,
@@ -45,13 +47,16 @@ std::string checksum_like(std::string_view expected, const MappedFile& file, con
                           const std::string& tensor) {
   std::span<const std::byte> bytes = reader.bytes(tensor);
   if (!is_slice_checksum(expected)) return checksum_of(file, bytes);
-  int64_t size = dtype_bytes(reader.type(tensor).dtype), at = 0;
-  uint64_t sum = 0, salt = digest_salt(tensor);
-  for_pieces(file, bytes, [&](auto piece) {
-    sum += slice_checksum(piece, size, salt, at);
-    at += int64_t(piece.size()) / size;
+  int64_t size = dtype_bytes(reader.type(tensor).dtype), grain = int64_t(kPiece) / size;
+  uint64_t salt = digest_salt(tensor);
+  std::vector<uint64_t> sums(static_cast<size_t>(num_threads()));
+  parallel_for(int64_t(bytes.size()) / size, grain, [&](int64_t at, int64_t end, int thread) {
+    for_pieces(file, bytes.subspan(size_t(at * size), size_t((end - at) * size)), [&](auto piece) {
+      sums[size_t(thread)] += slice_checksum(piece, size, salt, at);
+      at += int64_t(piece.size()) / size;
+    });
   });
-  return format_slice_checksum(sum);
+  return format_slice_checksum(std::accumulate(sums.begin(), sums.end(), uint64_t(0)));
 }
 
 std::string compare(std::string_view what, std::string_view expected, std::string_view got) {

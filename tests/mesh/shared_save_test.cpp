@@ -1,6 +1,7 @@
 // Checkpoints that all ranks write at once: the files are those that one rank would have written.
 #include "checkpoint/shared_save.h"
 
+#include "base/parallel.h"
 #include "checkpoint/checkpoint.h"
 #include "tests/mesh/train_steps.h"
 #include "tests/support/expect_error.h"
@@ -98,6 +99,27 @@ TEST(SharedSave, EveryFlippedBitIsFound) {
     std::ofstream(checkpoint / name, std::ios::binary) << whole;
     verify_checkpoint(checkpoint);
   }
+}
+
+// A tensor of several pieces, of which each thread adds up its own.
+TEST(SharedSave, ALargeTensorIsComparedByAllThreads) {
+  TemporaryFolder out;
+  RunConfig config = run_on({.data = 2, .zero = 2});
+  config.model.vocab = 65'000;
+  on_ranks(config, [&](Session& session) { save_in_slices(out.path(), state_of(7), session.store(), 2); });
+  fs::path checkpoint = out / "checkpoints/step_00000007";
+  auto size = int64_t(fs::file_size(checkpoint / kModelFile));
+  ASSERT_GT(size, int64_t(4) << 20);
+  for (int threads : {1, 3}) {
+    set_num_threads(threads);
+    verify_checkpoint(checkpoint);
+    for (int64_t at : {size / 7, size / 2, size - 1}) {
+      flip_bit(checkpoint / kModelFile, at);
+      expect_user_error([&] { verify_checkpoint(checkpoint); }, {kModelFile});
+      flip_bit(checkpoint / kModelFile, at);
+    }
+  }
+  set_num_threads(0);
 }
 
 // As on another machine, whose folder of that name is its own.
