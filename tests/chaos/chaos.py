@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Faults on purpose: commands are killed, get errors from their files, find their files changed, run at the same time.
 
-What must hold is told in flipped.py, hosts.py, interrupted.py, launchers.py, one_rank.py, power.py, ranks.py, saving.py, strangers.py, surroundings.py, damaged_input.py, reading.py,
-together.py and files.py.
+What must hold is told in flipped.py, hosts.py, interrupted.py, launchers.py, one_rank.py, power.py, ranks.py, saving.py,
+strangers.py, surroundings.py, damaged_input.py, reading.py, together.py and files.py.
 Prints a table; the exit status is 1 if something did not hold, and then each case is named so that it can be repeated.
 """
 import argparse
@@ -14,7 +14,7 @@ from pathlib import Path
 from damaged_input import DamagedInput
 from files import Endless, Outputs, SavedAndEvaluated
 from flipped import Flipped
-from hosts import Hosts
+from hosts import DistantHosts, Hosts
 from interrupted import Interrupted
 from launchers import Launchers
 from one_rank import OneRank
@@ -47,12 +47,13 @@ PARTS = {"prepare": lambda work: Interrupted(work, prepare_scenario()),
              "--mesh.pipe=2", "--mesh.data=1", "--model.layers=2"], {"TOKAMAK_RANKS": "processes"}, steps=400, every=1000)),
          "lost ranks": lambda work: LostRanks(work, ranks_scenario("2 processes", "processes", steps=400, every=1000)),
          "hosts": lambda work: Hosts(work, ranks_scenario("2 hosts", "processes", ["--mesh.slots=2"], steps=1500, every=500)),
+         "far hosts": lambda work: DistantHosts(work, ranks_scenario("far hosts", "processes", ["--mesh.slots=2"], steps=300, every=100)),
          "launchers": lambda work: Launchers(work, train_scenario("launchers", ["--mesh.slots=2"], steps=600, every=50)),
          "flipped": lambda work: Flipped(work, ranks_scenario("2 processes", "processes", [
              "--mesh.slots=4", "--train.total_batch=128", "--optimizer.lr=0", "--optimizer.weight_decay=0"], steps=1500, every=50)),
          "power, prepare": lambda work: Power(work, prepare_scenario()),
-         "power, train": lambda work: Power(work, train_scenario()),
-         "power, processes": lambda work: Power(work, ranks_scenario("2 processes", "processes")),
+         "power, train": lambda work: Power(work, train_scenario(steps=60, every=3)),
+         "power, processes": lambda work: Power(work, ranks_scenario("2 processes", "processes", steps=60, every=3)),
          "surroundings": lambda work: Surroundings(work, prepare_scenario()),
          "training surroundings": lambda work: Surroundings(work, train_scenario()),
          "input": DamagedInput,

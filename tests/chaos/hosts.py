@@ -3,19 +3,23 @@
 What must hold: they have the bytes of one machine by either kind of address and over either link; when the link goes
 down in the middle, all ranks have ended ten seconds later, one message names the one that is not heard of, and the
 same command gives the right bytes when it is up again. With an agent on each machine the run goes on by itself: on both
-when the link is up again, on one where the other is lost. Needs root and `ip` of iproute2.
+when the link is up again, on one where the other is lost. The same holds over a long and bad wire (wire.py) that delays,
+reorders and loses frames, and that falls silent; a run outlives a silence of a second. Needs root and `ip` of iproute2.
 """
 import os
 import shutil
 import subprocess
 import time
 
+from wire import Wire
 from work import Result
 
 LIMIT = 10.0  # seconds from the loss of the link to the end of the last rank
 LINKS = {"10.77.0": "fd77", "10.78.0": "fd78"}  # of hosts 1 and 2
 PORT = 29577
 OUTAGE = 14.0  # seconds, more than it takes both sides to notice
+BREATH = 1.0   # seconds, less than that
+DELAY, JITTER, LOSS = 0.0005, 0.0005, 0.005  # seconds of a frame one way, and its chance to be lost
 
 
 def ip(*arguments):
@@ -89,11 +93,10 @@ class Hosts:
         ranks = self.start("broken", "10.77.0.1")
         time.sleep(pause)
         begin = time.monotonic()
-        ip("-n", self.names[0], "link", "set", "net0", "down")
+        self.link("down")
         result = self.end(ranks)
         seconds = time.monotonic() - begin
-        ip("-n", self.names[0], "link", "set", "net0", "up")
-        ip("-n", self.names[0], "addr", "replace", "fd77::1/64", "dev", "net0", "nodad")  # lost with the link
+        self.link("up")
         if seconds > LIMIT:
             return f"the last rank ended {seconds:.1f} s after the link"
         if result.status != 0 and "rank " not in result.err:
@@ -103,6 +106,8 @@ class Hosts:
 
     def link(self, state):
         ip("-n", self.names[0], "link", "set", "net0", state)
+        if state == "up":
+            ip("-n", self.names[0], "addr", "replace", "fd77::1/64", "dev", "net0", "nodad")  # lost with the link
 
     def heals(self, pause):
         self.work.remove("broken")
@@ -125,28 +130,87 @@ class Hosts:
             return ""  # it was killed before it came
         return self.differs() if result.status == 0 else f"it ended with {result.status}: {result.err[-600:]}"
 
-    def go(self, cases):
-        if os.geteuid() != 0 or not shutil.which("ip"):
+    def is_possible(self):
+        possible = os.geteuid() == 0 and shutil.which("ip")
+        if not possible:
             print("hosts: SKIPPED, needs root and iproute2")
+        return possible
+
+    def go(self, cases):
+        if not self.is_possible():
             return
         self.scenario.setup(self.work)
         begin = time.monotonic()
         self.work.run_ok(self.scenario.command("straight"))
-        seconds = time.monotonic() - begin
+        self.seconds = time.monotonic() - begin
         self.expected = self.scenario.content(self.work.folder / "straight")
         try:
             try:
                 self.connect()
-            except subprocess.CalledProcessError as error:
-                print(f"hosts: SKIPPED, no network namespaces here: {error.stderr.strip()}")
+            except (OSError, subprocess.CalledProcessError) as error:
+                print(f"hosts: SKIPPED, no such network here: {getattr(error, 'stderr', '') or error}")
                 return
-            addresses = [("10.77.0.1", [], 0), ("10.78.0.1", [], 1), ("fd77::1", [], 0), ("fd78::1", [], 1),
-                         ("10.77.0.1", ["--mesh.interface=net1"], 1), ("fd78::1", ["--mesh.interface=net0"], 0)]
-            self.work.cases("2 hosts", "addresses and interfaces", addresses, self.trains)
-            pauses = [self.work.random.random() * (seconds + 1) for _ in range(cases)]
-            self.work.cases("2 hosts", "the link between them goes down", pauses, self.parted)
-            if cases > 1:  # each takes most of a minute
-                self.work.cases("2 agents", "the link is down for a while", pauses, self.heals)
-            self.work.cases("2 agents", "a machine is lost for good", pauses, self.loses_one)
+            self.go_on([self.work.random.random() * (self.seconds + 1) for _ in range(cases)])
         finally:
             self.disconnect()
+
+    def go_on(self, pauses):
+        addresses = [("10.77.0.1", [], 0), ("10.78.0.1", [], 1), ("fd77::1", [], 0), ("fd78::1", [], 1),
+                     ("10.77.0.1", ["--mesh.interface=net1"], 1), ("fd78::1", ["--mesh.interface=net0"], 0)]
+        self.work.cases("2 hosts", "addresses and interfaces", addresses, self.trains)
+        self.work.cases("2 hosts", "the link between them goes down", pauses, self.parted)
+        if len(pauses) > 1:  # each takes most of a minute
+            self.work.cases("2 agents", "the link is down for a while", pauses, self.heals)
+        self.work.cases("2 agents", "a machine is lost for good", pauses, self.loses_one)
+
+
+class DistantHosts(Hosts):
+    """One link, a Wire."""
+
+    wire = None
+    longer = 1.0  # than on one machine a run takes
+
+    def connect(self):
+        for name in self.names:
+            ip("netns", "add", name)
+            ip("-n", name, "link", "set", "lo", "up")
+        self.wire = Wire(self.names, DELAY, JITTER, LOSS, self.work.random.random())
+        for host, name in enumerate(self.names, 1):
+            ip("-n", name, "addr", "add", f"10.77.0.{host}/24", "dev", "net0")
+            ip("-n", name, "addr", "add", f"fd77::{host}/64", "dev", "net0", "nodad")
+            ip("-n", name, "link", "set", "net0", "up")
+
+    def disconnect(self):
+        if self.wire:
+            self.wire.end()
+        super().disconnect()
+
+    def link(self, state):
+        self.wire.silent = state == "down"
+
+    def crosses(self, address):
+        self.work.remove("broken")
+        before, begin = self.wire.lost, time.monotonic()
+        result = self.end(self.start("broken", address))
+        self.longer = (time.monotonic() - begin) / self.seconds
+        if result.status != 0:
+            return f"it ended with {result.status}: {result.err[-600:]}"
+        return self.differs() or ("" if self.wire.lost > before else "the wire lost nothing")
+
+    def outlives(self, pause):
+        self.work.remove("broken")
+        ranks = self.start("broken", "10.77.0.1")
+        time.sleep(pause)
+        self.link("down")
+        time.sleep(BREATH)
+        self.link("up")
+        result = self.end(ranks)
+        return self.differs() if result.status == 0 else f"it ended with {result.status}: {result.err[-600:]}"
+
+    def go_on(self, pauses):
+        self.work.cases("far hosts", "latency, loss, another order", ["10.77.0.1", "fd77::1"], self.crosses)
+        pauses = [pause * self.longer for pause in pauses]
+        self.work.cases("far hosts", "the wire is silent for a second", pauses, self.outlives)
+        self.work.cases("far hosts", "the wire falls silent", pauses, self.parted)
+        if len(pauses) > 1:
+            self.work.cases("far agents", "the wire is silent for a while", pauses, self.heals)

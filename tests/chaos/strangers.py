@@ -8,6 +8,7 @@ import contextlib
 import hashlib
 import hmac
 import os
+import resource
 import signal
 import socket
 import struct
@@ -20,6 +21,7 @@ from work import complaint
 STEPS = ["--train.steps=1500", "--train.checkpoint_every=500"]  # some seconds
 FILES = 256        # that rank 0 may open
 SILENT = 300       # connections
+THOUSANDS = 10_000
 PATIENCE = 4       # seconds: three, and one for a machine that is busy
 
 LAUNCHER = """for rank in 0 1; do
@@ -92,6 +94,34 @@ class Strangers(Interrupted):
             one.close()
         return wrong
 
+    def called_by_thousands(self, after):
+        port = free_port()
+        ranks = self.start_ranks(port, files=1024)
+        self.wait_for_store(port, ranks)
+        time.sleep(after)
+        callers = []
+        with contextlib.suppress(OSError):  # the run may have ended
+            while len(callers) < THOUSANDS:
+                callers.append(connect(port))
+        wrong = self.finish(ranks)
+        for one in callers:
+            one.close()
+        self.most = max(self.most, len(callers))
+        return wrong
+
+    def go_through_thousands(self, times):
+        """Needs as many open files, which a system may refuse."""
+        before = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if before[1] != resource.RLIM_INFINITY and before[1] < THOUSANDS + 100:
+            print(f"strangers: {THOUSANDS} connections SKIPPED, {before[1]} files may be open")
+            return
+        resource.setrlimit(resource.RLIMIT_NOFILE, (THOUSANDS + 100, before[1]))
+        self.most = 0
+        self.go_through("ten thousand connections", times, self.called_by_thousands)
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        if self.most < THOUSANDS:
+            print(f"strangers: the runs ended before {self.most + 1} connections were made")
+
     def second_job(self, after):
         port = free_port()
         ranks = self.start_ranks(port)
@@ -135,6 +165,7 @@ class Strangers(Interrupted):
         rng = self.work.random
         times = lambda most: [rng.random() * most for _ in range(cases)]
         self.go_through("strangers at the port", times(self.seconds / 2), self.called)
+        self.go_through_thousands(times(0.2))
         self.go_through("a second job on the port", times(self.seconds / 2), self.second_job)
         self.go_through("a rank dies early", times(0.2), self.dies_early)
         self.go_through("the launcher is killed", times(self.seconds), self.launcher_dies)
