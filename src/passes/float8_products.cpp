@@ -4,6 +4,7 @@
 #include "ops/classifier.h"
 #include "ops/cross_entropy.h"
 #include "ops/float8.h"
+#include "ops/float8_scales.h"
 #include "ops/float8_weights.h"
 #include "ops/generate.h"
 #include "ops/matmul.h"
@@ -30,10 +31,7 @@ constexpr double kLargest = 448;  // e4m3: what no element exceeds becomes this
 // and e5m2 has numbers from 2^-14 to 57344.
 constexpr double kGradientUnit = 256;
 
-// What values are multiplied by where they are used, and before they are rounded.
-struct Scale {
-  ValueId scale = kNoValue, inverse = kNoValue;
-};
+using Scale = Float8Scale;
 
 // Values of eight bits, and what they have to be multiplied by.
 struct Scaled {
@@ -132,8 +130,7 @@ class Float8Products {
     GraphBuilder& g = rewriter_.in_place_of(node);
     // Before the product, of which the kernel also writes this.
     auto hidden = uses_.hidden.find(graph_.producer(node.outputs[0]));
-    if (hidden != uses_.hidden.end())
-      bounds_[hidden->second] = scale_of(g, hidden_bound(g, node, hidden->second), kLargest);
+    if (hidden != uses_.hidden.end()) bounds_[hidden->second] = hidden_scale(g, node, hidden->second);
     ValueIds inputs;
     Attrs attrs = node.attrs;
     if (node.op == &op::matmul) {
@@ -193,31 +190,35 @@ class Float8Products {
     if (auto known = activations_.find(value); known != activations_.end()) return known->second;
     const Node& maker = *maker_of(graph_, value);
     GraphBuilder& g = rewriter_.in_place_of(maker);
-    if (!bounds_.contains(value)) bounds_[value] = scale_of(g, bound_of(g, maker), kLargest);
+    if (!bounds_.contains(value)) bounds_[value] = norm_scale(g, maker);
     return activations_[value] = scaled(g, rewriter_.map(value), bounds_.at(value), DType::kF8E4M3);
   }
 
-  ValueId bound_of(GraphBuilder& g, const Node& norm) const {
-    ValueId bound = constant(g, std::sqrt(double(graph_.shape(norm.outputs[0]).back())));
-    if (norm.inputs.size() > 1) bound = mul(g, bound, largest(g, rewriter_.map(norm.inputs[1])));
-    if (norm.inputs.size() > 2) bound = add(g, bound, largest(g, rewriter_.map(norm.inputs[2])));
+  Float8Bound bound_of(const Node& norm) const {
+    Float8Bound bound{.width = graph_.shape(norm.outputs[0]).back()};
+    if (norm.inputs.size() > 1) bound.gain = rewriter_.map(norm.inputs[1]);
+    if (norm.inputs.size() > 2) bound.bias = rewriter_.map(norm.inputs[2]);
     return bound;
   }
 
-  // Of GELU of a norm's product: no element is larger than the longest row times the longest column (Cauchy, Schwarz),
-  // and the bias. Rounding to eight bits makes both longer by 1/16 at most.
-  ValueId hidden_bound(GraphBuilder& g, const Node& product, ValueId hidden) {
-    constexpr double kRounding = 1.14;
-    const Node& norm = *norm_behind(graph_, product.inputs[0]);
-    ValueId width = constant(g, kRounding * std::sqrt(double(graph_.shape(norm.outputs[0]).back())));
-    ValueId row = norm.inputs.size() > 1 ? mul(g, width, largest(g, rewriter_.map(norm.inputs[1]))) : width;
-    if (norm.inputs.size() > 2) row = add(g, row, mul(g, width, largest(g, rewriter_.map(norm.inputs[2]))));
-    ValueId bound = mul(g, row, longest_column(g, product));
+  // A norm without parameters has a bound that is known.
+  Scale norm_scale(GraphBuilder& g, const Node& norm) const {
+    Float8Bound bound = bound_of(norm);
+    if (bound.gain == kNoValue) return scale_of(g, constant(g, float8_row_length(bound)), kLargest);
+    return float8_scales(g, {&bound, 1})[0];
+  }
+
+  // Of GELU of a norm's product.
+  Scale hidden_scale(GraphBuilder& g, const Node& product, ValueId hidden) {
+    Float8Bound bound = bound_of(*norm_behind(graph_, product.inputs[0]));
+    bound.column = longest_column(g, product);
     const Node& argument = *maker_of(graph_, maker_of(graph_, hidden)->inputs[0]);
-    if (argument.op != &op::add) return bound;
-    ValueId bias = argument.inputs[1];  // may stand behind the product
-    make_early(bias, graph_.producer(product.outputs[0]));
-    return add(g, bound, mul(g, largest(g, rewriter_.map(bias)), constant(g, kRounding)));
+    if (argument.op == &op::add) {
+      ValueId bias = argument.inputs[1];  // may stand behind the product
+      make_early(bias, graph_.producer(product.outputs[0]));
+      bound.column_bias = rewriter_.map(bias);
+    }
+    return float8_scales(g, {&bound, 1})[0];
   }
 
   // Of the matrix that the product has on its right.

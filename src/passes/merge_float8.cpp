@@ -1,6 +1,7 @@
 #include "passes/merge_float8.h"
 
 #include "graph/rewriter.h"
+#include "ops/float8_scales.h"
 #include "ops/float8_weights.h"
 #include "ops/movement.h"
 #include "ops/multi_cast.h"
@@ -48,19 +49,40 @@ std::vector<bool> find_merged(const Graph& graph) {
   return merged;
 }
 
+// Whether the value is there when the step begins, or is made by a node that the pass takes, or a copy of a parameter.
+bool is_of_parameters(const Graph& graph, const std::vector<bool>& merged, ValueId value) {
+  int maker = graph.producer(value);
+  return maker < 0 || merged[size_t(maker)] || source_of(graph, value).has_value();
+}
+
+// By node, whether it gives scales of activations that are known so early.
+std::vector<bool> find_scales(const Graph& graph, const std::vector<bool>& merged) {
+  std::vector<bool> scales(graph.nodes().size(), false);
+  bool backward = has_backward(graph);
+  for (size_t n = 0; n < scales.size(); ++n) {
+    const Node& node = graph.nodes()[n];
+    if (node.op != &op::float8_scales || !backward || node.recompute) continue;
+    scales[n] = std::ranges::all_of(node.inputs, [&](ValueId v) { return is_of_parameters(graph, merged, v); });
+  }
+  return scales;
+}
+
 class Float8Merger {
  public:
   explicit Float8Merger(const Graph& graph)
-      : graph_(graph), merged_(find_merged(graph)), unneeded_(find_copies_for_float8(graph)), rewriter_(graph) {}
+      : graph_(graph), merged_(find_merged(graph)), scales_(find_scales(graph, merged_)),
+        unneeded_(find_copies_for_float8(graph)), rewriter_(graph) {
+    auto first_of = [](const std::vector<bool>& nodes) { return int(std::ranges::find(nodes, true) - nodes.begin()); };
+    first_ = std::min(first_of(merged_), first_of(scales_));
+    for (size_t n = 0; n < scales_.size(); ++n)
+      if (scales_[n]) scales_[n] = std::ranges::all_of(graph.nodes()[n].inputs, [&](ValueId v) { return is_there(v); });
+  }
 
   bool run() {
-    auto first = std::ranges::find(merged_, true);
-    if (first == merged_.end()) return false;
-    first_ = int(first - merged_.begin());
     for (size_t n = 0; n < merged_.size(); ++n) {
       const Node& node = graph_.nodes()[n];
       if (int(n) == first_) make_all(node);
-      if (!merged_[n]) rewriter_.copy(node);
+      if (!merged_[n] && !scales_[n]) rewriter_.copy(node);
     }
     return changes_;
   }
@@ -68,25 +90,57 @@ class Float8Merger {
   Graph finish() { return rewriter_.finish(); }
 
  private:
+  // Where the first of the nodes stood.
+  bool is_there(ValueId value) const {
+    int maker = graph_.producer(value);
+    return maker < first_ || merged_[size_t(maker)];
+  }
+
   void make_all(const Node& first) {
     GraphBuilder& g = rewriter_.in_place_of(first);
+    if (std::ranges::count(merged_, true) > 0) make_weights(g);
+    if (std::ranges::count(scales_, true) > 0) make_scales(g);
+  }
+
+  void make_scales(GraphBuilder& g) {
+    std::vector<Float8Bound> bounds;
+    std::vector<ValueId> outputs;
+    int nodes = 0;
+    for (size_t n = 0; n < scales_.size(); ++n) {
+      if (!scales_[n]) continue;
+      Node node = graph_.nodes()[n];
+      node.inputs = rewriter_.map(node.inputs);
+      std::ranges::copy(float8_bounds(node), std::back_inserter(bounds));
+      std::ranges::copy(node.outputs, std::back_inserter(outputs));
+      changes_ |= ++nodes > 1;
+    }
+    float8_scales(g, bounds);
+    replace(outputs, g);
+  }
+
+  void make_weights(GraphBuilder& g) {
+    int nodes = 0;
     ValueIds weights;
     std::vector<StoredCopies> stored;
     std::vector<ValueId> outputs;
     for (size_t n = 0; n < merged_.size(); ++n) {
       if (!merged_[n]) continue;
       const Node& node = graph_.nodes()[n];
-      changes_ |= int(n) != first_;
+      changes_ |= ++nodes > 1;
       for (ValueId input : node.inputs) weights.push_back(read(g, input));
       std::ranges::copy(stored_copies(node), std::back_inserter(stored));
       std::ranges::copy(node.outputs, std::back_inserter(outputs));
     }
     float8_weights(g, std::move(weights), stored);
+    replace(outputs, g);
+  }
+
+  // By those of the last node.
+  void replace(const std::vector<ValueId>& outputs, GraphBuilder& g) {
     const ValueIds made = g.graph().nodes().back().outputs;
     for (size_t i = 0; i < outputs.size(); ++i) rewriter_.replace(outputs[i], made[i]);
   }
 
-  // Where the first of the nodes stood.
   ValueId read(GraphBuilder& g, ValueId matrix) {
     Source source = *source_of(graph_, matrix);
     bool reads_copy =
@@ -96,7 +150,7 @@ class Float8Merger {
   }
 
   const Graph& graph_;
-  std::vector<bool> merged_, unneeded_;
+  std::vector<bool> merged_, scales_, unneeded_;
   Rewriter rewriter_;
   int first_ = -1;
   bool changes_ = false;

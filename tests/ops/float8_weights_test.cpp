@@ -14,15 +14,19 @@ Attrs stored(Shape copies) { return {{"stored", std::move(copies)}}; }
 
 }  // namespace
 
+std::vector<OpCase> float8_scales_cases();  // float8_scales_test.cpp
+
 // Less than a tile, parts of tiles; the first in f32, which is rounded to bf16 before.
 std::vector<OpCase> float8_weights_cases() {
   std::vector<CaseInput> many{f32({144, 272}), bf16({16, 16}), bf16({32, 400}, -30, 2), f32({272, 16}, 0, 1e-3)};
-  return {
+  std::vector<OpCase> cases{
       {"Both", &op::float8_weights, many, stored({3, 3, 3, 3}), 0},
       {"Some", &op::float8_weights, many, stored({1, 2, 3, 2}), 0},
       {"One", &op::float8_weights, {bf16({48, 160})}, stored({2}), 0},
       {"Longest", &op::float8_weights, many, stored({6, 1, 7, 5}), 1e-6},
   };
+  for (OpCase& c : float8_scales_cases()) cases.push_back(std::move(c));
+  return cases;
 }
 
 namespace {

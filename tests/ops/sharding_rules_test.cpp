@@ -234,8 +234,8 @@ TEST(ShardingRules, AreThereForAllOpsThatTheStepIsWrittenIn) {
   const std::set<std::string_view> whole = {
       "all_gather", "all_reduce", "all_to_all", "part", "reduce_scatter", "context_attention", "context_attention_grad",
       // what shard appends
-      "classifier", "column", "flat", "float8_weights", "fused_matmul", "multi_adamw", "multi_add", "multi_cast",
-      "packed_rotary", "packed_rotary_grad",
+      "classifier", "column", "flat", "float8_scales", "float8_weights", "fused_matmul", "multi_adamw", "multi_add",
+      "multi_cast", "packed_rotary", "packed_rotary_grad",
       "row",            // made by passes after it
       "sample_token"};  // of generation
   std::set<std::string_view> cut;

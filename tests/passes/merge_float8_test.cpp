@@ -84,6 +84,33 @@ TEST(MergeFloat8, LeavesOthersAlone) {
   EXPECT_FALSE(merge_float8(again, {})) << "ranks gather it, or it is made again";
 }
 
+// Scales that follow from parameters, from what a merged node gives, and from copies that stand before it; not those of
+// what ranks gather.
+TEST(MergeFloat8, MakesScalesOfActivationsTogether) {
+  Graph before = parse(R"(graph g {
+    param gain = %0 : f32[16]
+    param w = %1 : f32[16,32]
+    param b = %2 : f32[32]
+    %3 = cast(%2) {to="bf16"} : bf16[32]
+    %4, %5 = float8_scales(%0) {has=[1], widths=[16]} : f32[], f32[]
+    %6 = cast(%1) {to="bf16"} : bf16[16,32]
+    %7, %8, %9 = float8_weights(%6) {stored=[6]} : f8e4m3[32,16], f32[], f32[]
+    %10, %11 = float8_scales(%0, %9, %3) {has=[13], widths=[16]} : f32[], f32[]
+    %12 = all_gather(%0) {axis="data", dims=[0], size=1} : f32[16]
+    %13, %14 = float8_scales(%12) {has=[1], widths=[16]} : f32[], f32[]
+    %15 = add(%4, %10) #backward : f32[]
+    %16 = add(%11, %13) #backward : f32[]
+    result a = %15
+    result b = %16
+    result c = %8
+  })"),
+        after = before;
+  EXPECT_TRUE(merge_float8(after, {}));
+  verify(after);
+  EXPECT_EQ(test::count_ops(after, "float8_scales"), 2) << print(after);
+  EXPECT_FALSE(merge_float8(after, {})) << "merged twice";
+}
+
 // As the program of a step that makes all weights has it.
 TEST(MergeFloat8, MergesWhatIsKept) {
   Graph before = parse(R"(graph weights {

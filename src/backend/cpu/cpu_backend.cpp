@@ -13,6 +13,7 @@
 #include "ops/attention_decode.h"
 #include "ops/context_attention.h"
 #include "ops/embedding.h"
+#include "ops/float8_scales.h"
 #include "ops/float8_weights.h"
 #include "ops/group.h"
 #include "ops/matmul.h"
@@ -55,6 +56,7 @@ constexpr Row kKernels[] = {
     {&op::embedding, make_embedding_kernel},
     {&op::embedding_grad, make_embedding_grad_kernel},
     {&op::flat, make_group_kernel},
+    {&op::float8_scales, make_float8_scales_kernel},
     {&op::float8_weights, make_float8_weights_kernel},
     {&op::matmul, make_matmul_kernel, matmul_scratch, has_matmul},
     {&op::multi_add, make_multi_add_kernel},

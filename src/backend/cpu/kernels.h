@@ -16,6 +16,7 @@ std::unique_ptr<Kernel> make_multi_add_kernel(const Graph& graph, const Node& no
 std::unique_ptr<Kernel> make_multi_adamw_kernel(const Graph& graph, const Node& node);
 std::unique_ptr<Kernel> make_adamw8bit_kernel(const Graph& graph, const Node& node);
 std::unique_ptr<Kernel> make_multi_cast_kernel(const Graph& graph, const Node& node);
+std::unique_ptr<Kernel> make_float8_scales_kernel(const Graph& graph, const Node& node);
 std::unique_ptr<Kernel> make_float8_weights_kernel(const Graph& graph, const Node& node);
 std::unique_ptr<Kernel> make_matmul_kernel(const Graph& graph, const Node& node);
 std::unique_ptr<Kernel> make_attention_kernel(const Graph& graph, const Node& node);

@@ -9,6 +9,7 @@
 #include "ops/classifier.h"
 #include "ops/context_attention.h"
 #include "ops/embedding.h"
+#include "ops/float8_scales.h"
 #include "ops/float8_weights.h"
 #include "ops/group.h"
 #include "ops/matmul.h"
@@ -52,6 +53,7 @@ constexpr Row kKernels[] = {
     {&op::embedding, make_embedding_kernel, nullptr, by_making},
     {&op::embedding_grad, make_embedding_grad_kernel, embedding_grad_scratch, by_making},
     {&op::flat, make_group_kernel, nullptr, by_making},
+    {&op::float8_scales, make_float8_scales_kernel, nullptr, by_making},
     {&op::float8_weights, make_float8_weights_kernel, float8_weights_scratch, by_making, has_float8_weights},
     {&op::fused_matmul, make_matmul_kernel, matmul_scratch, compile_matmul_ahead, has_matmul},
     {&op::matmul, make_matmul_kernel, matmul_scratch, compile_matmul_ahead, has_matmul},

@@ -27,6 +27,7 @@ KernelPtr make_embedding_kernel(Context& context, const Graph& graph, const Node
 KernelPtr make_embedding_grad_kernel(Context& context, const Graph& graph, const Node& node);
 /// The reference where the device has no floats of eight bits.
 KernelPtr make_float8_weights_kernel(Context& context, const Graph& graph, const Node& node);
+KernelPtr make_float8_scales_kernel(Context& context, const Graph& graph, const Node& node);
 /// flat, row and column.
 KernelPtr make_group_kernel(Context& context, const Graph& graph, const Node& node);
 /// matmul and fused_matmul; the reference in number formats that no kernel knows.

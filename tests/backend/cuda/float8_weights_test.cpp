@@ -1,7 +1,9 @@
-// float8_weights over many matrices on the GPU: the same bits as the interpreter.
+// float8_weights over many matrices on the GPU, the same bits as the interpreter, and float8_scales.
 #include "ops/float8_weights.h"
+#include "backend/cuda/float8_scales_kernel.h"
 #include "backend/cuda/float8_weights_kernel.h"
 #include "graph/builder.h"
+#include "ops/float8_scales.h"
 #include "tests/backend/cuda/architectures.h"
 #include "tests/backend/cuda/gpu_harness.h"
 #include "tests/support/random_tensors.h"
@@ -32,6 +34,32 @@ Graph weights_graph(int weights, bool longest = false) {
 TEST(Float8WeightsSource, Compiles) {
   expect_compiles(cuda::float8_weights_source(), {"largest_of_weights", "cast_weights", "longest_columns"},
                   one_architecture());
+}
+
+TEST(Float8ScalesSource, Compiles) {
+  expect_compiles(cuda::float8_scales_source(), {"float8_scales"}, checked_architectures());
+}
+
+// Of norms and of products, with and without biases.
+TEST(GpuFloat8Scales, EqualsInterpreter) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  Graph graph;
+  GraphBuilder g(graph);
+  std::vector<Float8Bound> bounds;
+  for (int i = 0; i < 100; ++i) {
+    auto input = [&](const char* name, DType dtype, Shape shape) {
+      return g.input(name + std::to_string(i), {dtype, std::move(shape)});
+    };
+    Float8Bound& bound = bounds.emplace_back(Float8Bound{.width = 7 + 97 * i});
+    bound.gain = input("gain", i % 5 == 0 ? DType::kF16 : DType::kF32, {bound.width});
+    if (i % 2 == 1) bound.bias = input("bias", DType::kF32, {bound.width});
+    if (i % 3 > 0) bound.column = input("column", DType::kF32, {});
+    if (i % 3 > 1) bound.column_bias = input("column_bias", DType::kBF16, {4 * bound.width});
+  }
+  for (const Float8Scale& scale : float8_scales(g, bounds))
+    for (ValueId made : {scale.scale, scale.inverse})
+      graph.add_result("y" + std::to_string(graph.results().size()), made);
+  expect_matches_interpreter(graph, random_arguments(graph), kF32Tolerance);
 }
 
 TEST(GpuFloat8Weights, EqualsInterpreter) {
