@@ -7,7 +7,7 @@ Each row trains GPT-2 124M on the project's documentation, waits until steps hav
 rank's GPU), and waits until no process of the run is left; with --restarts until the next step after that is done. Such a row
 waits for a checkpoint, or a state in memory, before.
 It holds when that takes less than LIMIT seconds (LIMIT_STOPPED where a rank was stopped; --restarted more until the next
-step) and, where a rank was killed or stopped or lost its GPU, one message names it and its host. Rows that begin when --seconds
+step; after one SIGTERM the run saves, so it may take END, and do MORE_STEPS) and, where a rank was killed or stopped or lost its GPU, one message names it and its host. Rows that begin when --seconds
 are over, and those of launchers that are not installed, are left out. --mesh replaces --mesh.data=2 of rows with --restarts.
 A short table comes last, also after SIGTERM. The exit status is the number of rows that do not hold.
 """
@@ -28,6 +28,7 @@ LIMIT_STOPPED = 5.0  # mesh.hang_seconds are 3
 STEPS = 5  # that have run before it
 START = 150  # seconds until then, at most
 END = 60  # seconds that are waited behind it
+MORE_STEPS = 2  # after SIGTERM, at most: the one in flight, and one behind it that a GPU holds
 ROWS = [  # options, launcher, who gets which signal
     ("--mesh.data=2 --mesh.slots=2", "tokamak", 1, "KILL"),
     ("--mesh.data=2 --mesh.slots=2", "tokamak", 0, "KILL"),
@@ -44,6 +45,8 @@ ROWS = [  # options, launcher, who gets which signal
     ("--mesh.data=2", "torchrun", 1, "KILL"),
     ("--mesh.data=2", "mpirun", 1, "KILL"),
     ("--mesh.data=2", "tokamak", 0, "INT INT"),
+    ("--mesh.data=2", "tokamak", 0, "TERM"),
+    ("--mesh.data=2 --mesh.zero=2", "tokamak", 1, "TERM"),
     ("--mesh.data=2", "tokamak", 1, "STOP"),
     ("--mesh.data=2 --mesh.mailbox_mib=0 --mesh.slots=1", "tokamak", 1, "STOP"),
     ("--mesh.data=2 --mesh.zero=3", "tokamak", 1, "STOP"),
@@ -226,6 +229,9 @@ def run_row(train, options, launcher, rank, signals, folder, restarted):
         for child in children:
             child.wait(20)
     row["says"] = named_by((folder / "log.txt").read_text())
+    row["more_steps"] = len(lines_of(out / "metrics.jsonl")) - row["step"]
+    if signals == "TERM":
+        return {**row, "held": not row["left"] and row["more_steps"] <= MORE_STEPS + 1, "says": f"{row['more_steps']} steps more"}
     named = f"rank {rank} on " in row["says"] or signals == "INT INT"
     limit = (LIMIT_STOPPED if signals == "STOP" else LIMIT) if not restarts else restarted + LIMIT_STOPPED * (signals == "STOP")
     # torchrun's own message may come instead of that of rank 0, which it ends as soon as it sees the other gone.

@@ -171,7 +171,9 @@ class Agent {
     try {
       std::map<int, MachineReport> come = wait_for_machines(meeting);
       if (last_) budget_.take(last_->cause, left_one_out_);
-      order = choose_machines(come, [this](int ranks) { check_fit(ranks); });
+      order = choose_machines(come, trained_, [this](int ranks) { check_fit(ranks); });
+      trained_.clear();
+      for (const StartOrder::Member& member : order.members) trained_.push_back(member.machine);
       int first = order.members[0].machine;
       order.host = first == 0 ? place_.host : come[first].address;
       order.port = come[first].port;
@@ -299,6 +301,7 @@ class Agent {
   Address address_;
   MachineRoster roster_;  // of the first machine, as are
   RestartBudget budget_;
+  std::vector<int> trained_;      // machines of the start before
   std::optional<StartEnd> last_;  // why the run starts again
   bool left_one_out_ = false;     // for that
   RankPlace place_;               // of this machine among all

@@ -1,5 +1,6 @@
 #include "base/machine_roster.h"
 
+#include <algorithm>
 #include <exception>
 #include <nlohmann/json.hpp>
 #include <regex>
@@ -22,6 +23,38 @@ Json parsed(const std::string& text) {
 std::optional<int> first_number(const std::string& text, const std::regex& pattern) {
   std::smatch found;
   return std::regex_search(text, found, pattern) ? std::optional(std::stoi(found[1])) : std::nullopt;
+}
+
+bool has(const std::vector<int>& machines, int machine) {
+  return std::ranges::find(machines, machine) != machines.end();
+}
+
+// Whether all that it has in memory, its own and copies of the one before, is on others that are chosen, too.
+bool takes_nothing_along(int machine, const std::vector<int>& chosen, const std::vector<int>& last) {
+  auto place = std::ranges::find(last, machine);
+  if (place == last.end()) return true;
+  size_t at = size_t(place - last.begin()), count = last.size();
+  return has(chosen, last[(at + 1) % count]) && has(chosen, last[(at + count - 1) % count]);
+}
+
+std::vector<int>::iterator one_to_wait(std::vector<int>& chosen, const std::vector<int>& last) {
+  auto new_ones = [&](int machine) { return !has(last, machine); };
+  auto harmless = [&](int machine) { return takes_nothing_along(machine, chosen, last); };
+  for (const std::function<bool(int)>& may_wait :
+       {std::function<bool(int)>(new_ones), std::function<bool(int)>(harmless)})
+    for (auto one = chosen.end(); one != chosen.begin();)
+      if (may_wait(*--one)) return one;
+  return chosen.end() - 1;
+}
+
+StartOrder order_of(const std::vector<int>& chosen, const std::map<int, MachineReport>& come) {
+  StartOrder order;
+  for (int machine : chosen) {
+    int ranks = come.at(machine).ranks;
+    order.members.push_back({machine, order.world, ranks});
+    order.world += ranks;
+  }
+  return order;
 }
 
 }  // namespace
@@ -107,14 +140,13 @@ bool MachineRoster::note_failure(int machine, const std::string& cause) {
   return true;
 }
 
-StartOrder choose_machines(const std::map<int, MachineReport>& come, const std::function<void(int ranks)>& fits) {
-  StartOrder order;
-  for (const auto& [machine, report] : come) {
-    order.members.push_back({machine, order.world, report.ranks});
-    order.world += report.ranks;
-  }
+StartOrder choose_machines(const std::map<int, MachineReport>& come, const std::vector<int>& last,
+                           const std::function<void(int ranks)>& fits) {
+  std::vector<int> chosen;
+  for (const auto& [machine, report] : come) chosen.push_back(machine);
   std::exception_ptr all_do_not;
-  for (; !order.members.empty(); order.world -= order.members.back().ranks, order.members.pop_back()) try {
+  for (; !chosen.empty(); chosen.erase(one_to_wait(chosen, last))) try {
+      StartOrder order = order_of(chosen, come);
       fits(order.world);
       return order;
     } catch (const UserError&) {

@@ -84,8 +84,12 @@ class MachineRoster {
   std::map<int, std::string> left_out_;
 };
 
-/// Of those machines that have come the first so many of which the mesh can be made: `fits` throws a UserError where it
-/// cannot be made of so many ranks. Throws that of all of them where none fits. Members alone are filled in.
-StartOrder choose_machines(const std::map<int, MachineReport>& come, const std::function<void(int ranks)>& fits);
+/// Of those machines that have come the most of which the mesh can be made: `fits` throws a UserError where it cannot
+/// be made of so many ranks. Throws that of all of them where none fits. Members alone are filled in. The others wait.
+/// What a machine has in memory is also on the next of `last`, those that took part in the start before, in their order
+/// (checkpoint/rank_machines.h); so of these wait, as far as that is enough, only ones whose next and whose one before
+/// take part: nothing is lost with them. Else, and of new ones, the last wait.
+StartOrder choose_machines(const std::map<int, MachineReport>& come, const std::vector<int>& last,
+                           const std::function<void(int ranks)>& fits);
 
 }  // namespace tokamak

@@ -62,27 +62,55 @@ TEST(MachineRoster, AsManyMachinesTakePartAsTheMeshAllows) {
     if ((ranks & (ranks - 1)) != 0) user_error("[mesh] got {}", ranks);
   };
   using Members = std::vector<StartOrder::Member>;
-  StartOrder all = choose_machines(come, of_power);
+  StartOrder all = choose_machines(come, {}, of_power);
   EXPECT_EQ(all.members, (Members{{0, 0, 2}, {2, 2, 2}, {3, 4, 4}}));
   EXPECT_EQ(all.world, 8);
   come[3].ranks = 1;
-  StartOrder two = choose_machines(come, of_power);
+  StartOrder two = choose_machines(come, {}, of_power);
   EXPECT_EQ(two.members, (Members{{0, 0, 2}, {2, 2, 2}}));
   EXPECT_EQ(two.world, 4);
   EXPECT_EQ(two.member(3), nullptr);
   EXPECT_EQ(two.member(2)->first_rank, 2);
 }
 
+std::vector<int> chosen(const std::vector<int>& come, const std::vector<int>& last) {
+  std::map<int, MachineReport> reports;
+  for (int machine : come) reports[machine] = {.ranks = 1};
+  auto of_power = [](int ranks) {
+    if ((ranks & (ranks - 1)) != 0) user_error("[mesh] got {}", ranks);
+  };
+  std::vector<int> machines;
+  for (const StartOrder::Member& member : choose_machines(reports, last, of_power).members)
+    machines.push_back(member.machine);
+  return machines;
+}
+
+// What each has in memory is on the next one, too.
+TEST(MachineRoster, OnesWaitWithWhomNothingIsLost) {
+  using Machines = std::vector<int>;
+  const Machines four = {0, 1, 2, 3};
+  EXPECT_EQ(chosen({0, 1, 2}, four), (Machines{0, 2}));
+  EXPECT_EQ(chosen({0, 2, 3}, four), (Machines{0, 2}));
+  EXPECT_EQ(chosen({0, 1, 3}, four), (Machines{1, 3}));
+  EXPECT_EQ(chosen({0, 1, 3}, {0, 1, 2, 3, 4, 5}), (Machines{0, 1}));  // with each of them something is lost
+  EXPECT_EQ(chosen({0, 1, 2, 4, 5, 6, 7}, {0, 1, 2, 3, 4, 5, 6, 7}), (Machines{0, 2, 4, 6}));
+  EXPECT_EQ(chosen({0, 1, 2}, {0, 2}), (Machines{0, 2}));  // 1 waited before
+  EXPECT_EQ(chosen({0, 1, 2}, {0, 1, 2}), (Machines{0, 1}));
+  EXPECT_EQ(chosen({0, 1, 2}, {}), (Machines{0, 1}));
+  EXPECT_EQ(chosen({1, 2, 3}, {1, 2, 3}), (Machines{1, 2}));
+  EXPECT_EQ(chosen({3}, four), (Machines{3}));
+}
+
 TEST(MachineRoster, WhereNoneFitsTheErrorIsThatOfAll) {
   std::map<int, MachineReport> come = {{0, {.ranks = 2}}, {1, {.ranks = 3}}};
   auto none = [](int ranks) { user_error("[mesh] got {}", ranks); };
   try {
-    choose_machines(come, none);
+    choose_machines(come, {}, none);
     FAIL();
   } catch (const UserError& error) {
     EXPECT_STREQ(error.what(), "[mesh] got 5");
   }
-  EXPECT_THROW(choose_machines({}, [](int) {}), UserError);
+  EXPECT_THROW(choose_machines({}, {}, [](int) {}), UserError);
 }
 
 }  // namespace

@@ -224,6 +224,23 @@ TEST_F(AgentsWithMemory, TheRestPutTheirPartsTogetherAndOneThatComesAgainGetsAll
   expect_bits_of_one_process("step_00001600", 1600);
 }
 
+// Of three that are left two train. What the one that is lost had is on the last, what the second has on no other: so
+// the first waits.
+TEST_F(AgentsWithMemory, AMachineThatWaitsTakesNothingAlong) {
+  std::vector<std::unique_ptr<RunningProgram>> agents;
+  for (int number = 0; number < 4; ++number) agents.push_back(start_kept(number, 600, 4));
+  wait_for_step(60);
+  lose(*agents[2], 2, rank_below(2));
+  ProgramResult waited = agents[0]->wait(), ended = agents[1]->wait();
+  EXPECT_EQ(waited.status, 0) << waited.err;
+  EXPECT_NE(waited.err.find("machine 0 ("), std::string::npos) << waited.err;
+  EXPECT_EQ(agents[3]->wait().status, 0);
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  EXPECT_GE(resumed_step(ended), 20) << ended.out;
+  EXPECT_EQ(ranks_of_starts(), (std::vector<size_t>{4, 2}));
+  expect_bits_of_one_process("step_00000600", 600);
+}
+
 TEST_F(AgentsWithMemory, WhereTwoNeighboursAreLostTheRunGoesOnFromTheCheckpoint) {
   std::vector<std::unique_ptr<RunningProgram>> agents;
   for (int number = 0; number < 4; ++number)
