@@ -160,14 +160,15 @@ def release(device):
         torch.cuda.empty_cache()
 
 
-def measure(shape, style, device="cuda", steps=12, warmup=4):
-    """Median of `steps` training steps on random tokens after `warmup` others, with what a reader needs beside it."""
+def measure(shape, style, device="cuda", steps=12, warmup=4, make=None):
+    """Median of `steps` training steps on random tokens after `warmup` others, with what a reader needs beside it.
+    `make` returns another model than GPT-2."""
     release(device)
     torch.manual_seed(0)
     if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
     torch.set_float32_matmul_precision("high" if style.tf32 else "highest")
-    model = Gpt2(shape, style.flash).to(device)
+    model = (make() if make else Gpt2(shape, style.flash)).to(device)
     optimizer = make_optimizer(model, style.fused)
     tokens, targets = torch.randint(min(REAL_TOKENS, shape.vocab), (2, shape.batch, shape.context), device=device)
     run = torch.compile(model) if style.compile else model

@@ -5,6 +5,7 @@
 #include "backend/kernel_table.h"
 #include "backend/reference_kernel.h"
 #include "base/error.h"
+#include "base/large_pages.h"
 #include "base/parallel.h"
 #include "base/system.h"
 #include "ops/adamw.h"
@@ -24,8 +25,6 @@
 #include "ops/reduce.h"
 #include "ops/rotary.h"
 #include "ops/sample_token.h"
-
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstring>
@@ -77,32 +76,22 @@ constexpr Row kKernels[] = {
 
 const Row& find_row(const Node& node) { return find_kernel_row(std::span<const Row>(kKernels), node); }
 
-// Pages straight from the system, in large ones where it has them, given back at once when freed. All threads touch
-// their part first, as they will in the loops that use it: on a machine with several memory nodes it lies near them.
+// All threads touch their part first, as they will in the loops that use it: on a machine with several memory nodes it
+// lies near them.
 class HostMemory : public Memory {
  public:
-  explicit HostMemory(int64_t bytes) : bytes_(size_t(std::max<int64_t>(bytes, 1))) {
-    data_ = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (data_ == MAP_FAILED)
+  explicit HostMemory(int64_t bytes) : pages_(bytes) {
+    if (!pages_.data())
       user_error(
           "[memory] expected {:.1f} MiB, the system has not that much; try a smaller --train.batch (--rows "
           "of `generate`) or --compile.memory_budget_gib",
           double(bytes) / double(1 << 20));
-    ::madvise(data_, bytes_, MADV_HUGEPAGE);  // advice: a kernel without them does no harm
-    parallel_for(int64_t(bytes_), 1 << 21, [&](int64_t begin, int64_t end, int) {
-      for (int64_t at = begin; at < end; at += kPage)
-        static_cast<volatile char*>(data_)[at] = 0;  // the rest is zero too
-    });
+    parallel_for(bytes, 1 << 21, [&](int64_t begin, int64_t end, int) { pages_.touch(begin, end); });
   }
-  ~HostMemory() override { ::munmap(data_, bytes_); }
-  HostMemory(const HostMemory&) = delete;
-  HostMemory& operator=(const HostMemory&) = delete;
-  void* data() override { return data_; }
+  void* data() override { return pages_.data(); }
 
  private:
-  static constexpr int64_t kPage = 4096;
-  size_t bytes_;
-  void* data_;
+  LargePages pages_;
 };
 
 class CpuBackend : public Backend {

@@ -1,18 +1,36 @@
 #include "backend/cuda/host_copies.h"
 
+#include "base/large_pages.h"
+
 namespace tokamak::cuda {
 namespace {
 
+// Pages that are real and large when the driver pins them: while it pins it keeps other threads' launches waiting, a
+// second for 2 GB of pages that it has to make itself.
 class PinnedMemory : public Memory {
  public:
-  explicit PinnedMemory(std::byte* data) : data_(data) {}
-  ~PinnedMemory() override { cudaFreeHost(data_); }
+  explicit PinnedMemory(int64_t bytes) : pages_(bytes) {
+    if (!pages_.data()) return;
+    pages_.touch(0, bytes);
+    cudaError_t status = cudaHostRegister(pages_.data(), size_t(bytes), cudaHostRegisterDefault);
+    if (status == cudaErrorMemoryAllocation) {
+      cudaGetLastError();  // it is no fault of later calls
+      return;
+    }
+    check_cuda(status, "cudaHostRegister");
+    is_pinned_ = true;
+  }
+  ~PinnedMemory() override {
+    if (is_pinned_) cudaHostUnregister(pages_.data());
+  }
   PinnedMemory(const PinnedMemory&) = delete;
   PinnedMemory& operator=(const PinnedMemory&) = delete;
-  void* data() override { return data_; }
+  bool is_pinned() const { return is_pinned_; }
+  void* data() override { return pages_.data(); }
 
  private:
-  std::byte* data_;
+  LargePages pages_;
+  bool is_pinned_ = false;
 };
 
 class CopiesBeside : public HostCopies {
@@ -52,14 +70,9 @@ class CopiesBeside : public HostCopies {
 }  // namespace
 
 std::unique_ptr<Memory> allocate_pinned(int64_t bytes) {
-  void* data = nullptr;
-  cudaError_t status = cudaMallocHost(&data, size_t(bytes));
-  if (status == cudaErrorMemoryAllocation) {
-    cudaGetLastError();  // it is no fault of later calls
-    return nullptr;
-  }
-  check_cuda(status, "cudaMallocHost");
-  return std::make_unique<PinnedMemory>(static_cast<std::byte*>(data));
+  auto memory = std::make_unique<PinnedMemory>(bytes);
+  if (!memory->is_pinned()) return nullptr;
+  return memory;
 }
 
 std::unique_ptr<HostCopies> copy_beside(StreamContexts& streams) { return std::make_unique<CopiesBeside>(streams); }
