@@ -43,7 +43,7 @@ def send(pid, number):
 
 def memory_files():
     """Without those of other runs of this machine, which some process has open or mapped."""
-    return {path.name for path in pathlib.Path("/dev/shm").iterdir() if path.name.startswith("tokamak") and not is_used(path)}
+    return {path.name for path in pathlib.Path("/dev/shm").iterdir() if path.name.startswith("tokamak-") and not is_used(path)}
 
 
 def is_used(path):

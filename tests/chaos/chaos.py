@@ -51,7 +51,7 @@ PARTS = {"prepare": lambda work: Interrupted(work, prepare_scenario()),
          "launchers": lambda work: Launchers(work, train_scenario("launchers", ["--mesh.slots=2"], steps=600, every=50)),
          "flipped": lambda work: Flipped(work, ranks_scenario("2 processes", "processes", [
              "--mesh.slots=4", "--train.total_batch=128", "--optimizer.lr=0", "--optimizer.weight_decay=0"], steps=1500, every=50)),
-         "power, prepare": lambda work: Power(work, prepare_scenario()),
+         "power, prepare": lambda work: Power(work, prepare_scenario(shard_tokens=200)),
          "power, train": lambda work: Power(work, train_scenario(steps=60, every=3)),
          "power, processes": lambda work: Power(work, ranks_scenario("2 processes", "processes", steps=60, every=3)),
          "surroundings": lambda work: Surroundings(work, prepare_scenario()),

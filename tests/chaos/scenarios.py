@@ -25,7 +25,7 @@ def make_words(size, seed=1):
     return " ".join(rng.choice(WORDS) for _ in range(size // 4))
 
 
-def prepare_scenario():
+def prepare_scenario(shard_tokens=2000):
     def setup(work):
         words = make_words(40_000)
         (work.folder / "text.txt").write_text(words)
@@ -33,7 +33,7 @@ def prepare_scenario():
 
     return Scenario(
         "prepare",
-        lambda out: ["prepare", "text.txt", "more.jsonl", "--vocab-size=270", "--shard-tokens=2000", f"--out={out}",
+        lambda out: ["prepare", "text.txt", "more.jsonl", "--vocab-size=270", f"--shard-tokens={shard_tokens}", f"--out={out}",
                      "--threads=2"],
         setup,
         lambda out: [p for p in (out / "prepare.unfinished").rglob("*") if p.is_file() and p.stat().st_size > 0],
