@@ -129,5 +129,29 @@ TEST(ParameterDigest, OfElementsOfOtherSizes) {
   EXPECT_EQ(got, expected);
 }
 
+// The host adds up numbers of places as it goes, also past the places at which their upper half is another.
+TEST(HostDigest, IsTheSumOfEveryElementsDigest) {
+  constexpr int64_t kMany = int64_t(1) << 32;
+  const std::vector<std::vector<PartRun>> shares = {{{0, 0, 1000}},
+                                                    {{kMany - 3, 0, 20}},
+                                                    {{5 * kMany - 1, 0, 40'001}},
+                                                    {{kMany - 7, 0, 3}, {kMany - 1, 3, 3}, {kMany + 5, 6, 3}}};
+  std::vector<uint8_t> data(4 * 40'001);
+  for (size_t i = 0; i < data.size(); ++i) data[i] = uint8_t(i * 2654435761u >> 11);
+  for (int64_t bytes : {1, 2, 4})
+    for (const std::vector<PartRun>& share : shares) {
+      uint64_t expected = 0, got = 0;
+      for (const PartRun& run : share)
+        for (int64_t i = 0; i < run.count; ++i) {
+          uint32_t bits = 0;
+          std::memcpy(&bits, data.data() + (run.part + i) * bytes, size_t(bytes));
+          expected += element_digest(77, uint64_t(run.whole + i), bits);
+        }
+      void* to = &got;
+      make_host_digest(digest_pieces(data.data(), bytes, 77, share))->run({}, std::span<void* const>(&to, 1));
+      EXPECT_EQ(got, expected) << bytes << " bytes from " << share[0].whole;
+    }
+}
+
 }  // namespace
 }  // namespace tokamak
