@@ -4,6 +4,7 @@
 #include "autodiff/optimizer.h"
 #include "base/error.h"
 #include "compile/fill_budget.h"
+#include "graph/gpu_target.h"
 #include "graph/rewriter.h"
 #include "model/model.h"
 #include "passes/hoist_weights.h"
@@ -286,7 +287,9 @@ CompiledGraph compile_program(Graph graph, const PassContext& context, PassStage
   CompiledGraph compiled;
   if (context.verifies) compiled.before = graph;
   compiled.reports = run_passes(graph, stage, context, observer);
-  compiled.plan = make_plan(std::move(graph), context, int(context.options.streams));
+  Platform platform = context;
+  if (context.mesh.num_ranks() > 1) platform.target = with_awake_links(platform.target);
+  compiled.plan = make_plan(std::move(graph), platform, int(context.options.streams));
   return compiled;
 }
 

@@ -23,9 +23,13 @@ constexpr double kMatmulShare = 0.725;  // of GPT-2 124M on an H200, bench/resul
 constexpr double kMatmulShareOfA100 = kMatmulShare * 0.859 / 0.801;
 constexpr double kAttentionShare = 0.48;  // forward and backward together, own kernels on an H200 at T=131072
 constexpr double kPointwiseShare = 0.25;  // a function of a few instructions
-constexpr double kSustainedShare = 0.95;  // of a matmul alone, in a step on an H200 at its power limit of 700 W
-constexpr double kCopyShare = 0.89;       // of the bandwidth in a datasheet, what a plain copy reaches on an H200
-constexpr double kGroupShare = 0.93;      // of that, what the kernels of groups reach
+// Of a few runs of a matmul alone, in steps of a long run on an H200 at its power limit of 700 W
+// (bench/results/2026-11-28-h200-x2-predictions.txt).
+constexpr double kSustainedShare = 0.91;
+constexpr double kAwakeLinksShare =
+    0.984;                            // of that, while GPUs copy between them (2026-11-25-h100-x2-links.txt there)
+constexpr double kCopyShare = 0.89;   // of the bandwidth in a datasheet, what a plain copy reaches on an H200
+constexpr double kGroupShare = 0.93;  // of that, what the kernels of groups reach
 
 // Tiles are of 256 x 64 and 128 x 128; the rest is what a row of tiles begins and ends with, beside which nothing runs.
 // With 480 attention has 291, 383, 415 and 426 TFLOP/s at T = 1024, 4096, 16384 and 131072 on an H200; measured are
@@ -57,6 +61,11 @@ GpuRates gpu_rates(const GpuConfig& gpu) {
   double operations = rates_of(rates.major, rates.minor).bf16 * rates.multiprocessors;
   rates.clock = load_clock(gpu) * gpu.half_flops.value / operations;
   return rates;
+}
+
+Target with_awake_links(Target target) {
+  if (target.sustained_share < 1) target.sustained_share *= kAwakeLinksShare;
+  return target;
 }
 
 double described_bandwidth(const Target& target) { return target.memory_bandwidth / (kGroupShare * kCopyShare); }

@@ -27,6 +27,10 @@ GpuRates gpu_rates(const GpuConfig& gpu);
 /// The bandwidth that a GPU with such a target would be described with.
 double described_bandwidth(const Target& target);
 
+/// What of a GPU's rates under load is left while GPUs copy between them all the time: links take of its power, too. Of
+/// another device: the same.
+Target with_awake_links(Target target);
+
 /// Without links, which are of a cluster: those of the defaults of a target.
 Target gpu_target(const GpuRates& gpu);
 

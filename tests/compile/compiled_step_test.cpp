@@ -11,7 +11,9 @@
 
 #include "compile/step_compiler.h"
 #include "config/config.h"
+#include "graph/gpu_target.h"
 #include "graph/op_def.h"
+#include "graph/single_node.h"
 #include "graph/text.h"
 #include "model/model.h"
 #include "ops/collective.h"
@@ -35,6 +37,32 @@ double flops_of(const Plan& plan) {
   double flops = 0;
   for (const Launch& launch : plan.launches) flops += launch.cost.flops;
   return flops;
+}
+
+// Seconds of the first launch that was measured, as one second alone on a device that long runs leave half of it.
+double predicted_of_measured(int64_t ranks, double sustained) {
+  RunConfig config = tiny(1);
+  config.train.batch = 2 * ranks;
+  config.train.total_batch = 0;
+  config.mesh.data = ranks;
+  config.compile.precision = Precision::kBf16;
+  Platform platform;
+  platform.target.sustained_share = sustained;
+  const Plan plan = compile_step(config, platform).programs[0].plan;
+  auto matmul = std::ranges::find_if(
+      plan.launches, [&](const Launch& l) { return plan.graph.nodes()[size_t(l.node)].op == &op::matmul; });
+  const Node& node = plan.graph.nodes()[size_t(matmul->node)];
+  platform.tuning.measured_seconds[kernel_key(plan.graph, node)] = 1;
+  return compile_step(config, platform).programs[0].plan.launches[size_t(matmul - plan.launches.begin())].seconds;
+}
+
+TEST(CompiledStep, OverRanksTakesTheClockThatLinksLeave) {
+  Target half;
+  half.sustained_share = 0.5;
+  EXPECT_DOUBLE_EQ(predicted_of_measured(1, 0.5), 2);
+  EXPECT_DOUBLE_EQ(predicted_of_measured(2, 0.5), 1 / with_awake_links(half).sustained_share);
+  EXPECT_GT(predicted_of_measured(2, 0.5), 2);
+  EXPECT_DOUBLE_EQ(predicted_of_measured(2, 1), 1) << "a CPU has no such limit";
 }
 
 TEST(CompiledStep, IsOneProgramWithoutAccumulation) {

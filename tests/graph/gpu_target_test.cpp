@@ -49,6 +49,15 @@ TEST(GpuTarget, ItsClockUnderLoadCanBeSaid) {
   EXPECT_NEAR(gpu_target(gpu_rates(gpu)).bf16_flops / usual, 1.1, 1e-9);
 }
 
+// Of what runs below its clock under load; a CPU's target says that nothing is lost.
+TEST(GpuTarget, AwakeLinksTakeOfItsPower) {
+  Target gpu = gpu_target(gpu_rates(gpu_model("h200"))), awake = with_awake_links(gpu);
+  EXPECT_NEAR(awake.sustained_share / gpu.sustained_share, 0.984, 1e-9);
+  awake.sustained_share = gpu.sustained_share;
+  EXPECT_EQ(awake, gpu) << "nothing else has changed";
+  EXPECT_EQ(with_awake_links(Target()), Target());
+}
+
 TEST(GpuTarget, CapabilitiesHaveTwoDigits) {
   GpuRates ada = gpu_rates(gpu_model("rtx-4090"));
   EXPECT_EQ(ada.major, 8);
