@@ -21,6 +21,7 @@ namespace tokamak {
 namespace {
 
 constexpr const char* kLeader = "TOKAMAK_LEADER";  // the process that has started this one
+constexpr std::chrono::milliseconds kLook{50};
 
 // Whether a child is stopped, as by SIGSTOP: such a one does nothing more by itself.
 bool is_stopped(pid_t process) {
@@ -55,10 +56,11 @@ void LocalRanks::start(int world, const std::string& token, StoreServer& store) 
 }
 
 void LocalRanks::watch(const std::stop_token& closing, StoreServer& store) {
-  constexpr std::chrono::milliseconds kLook{50}, kLookAtTheEnd{5};
+  constexpr std::chrono::milliseconds kLookAtTheEnd{5};
   std::unique_lock lock(mutex_);
   while (!closing.stop_requested()) {
     reap(store);
+    if (!leaves_stopped_ones_) end_stopped(store);
     changed_.wait_for(lock, closing, kLook, [] { return false; });
   }
   for (Deadline begin = deadline_in(0); !ranks_.empty(); std::this_thread::sleep_for(kLookAtTheEnd)) {
@@ -68,6 +70,17 @@ void LocalRanks::watch(const std::stop_token& closing, StoreServer& store) {
       if (now > begin + patience || (store.has_failed() && is_stopped(process))) ::kill(process, SIGKILL);
     if (now > begin + patience + end_times::kForKilled) return;
     reap(store);
+  }
+}
+
+// Looks are counted, not seconds: while the terminal has stopped all processes this one does not look.
+void LocalRanks::end_stopped(StoreServer& store) {
+  for (const auto& [process, rank] : ranks_) {
+    int& looks = stopped_looks_[process];
+    looks = is_stopped(process) ? looks + 1 : 0;
+    if (looks != kStopped / kLook) continue;
+    store.note_end(rank, "was stopped, as by SIGSTOP,");
+    ::kill(process, SIGKILL);
   }
 }
 

@@ -4,6 +4,8 @@
 
 #include <sys/types.h>
 
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -26,14 +28,22 @@ class LocalRanks {
   /// which outlives this, how each of them ends. To be called once, on the main thread: they live as long as it does.
   void start(int world, const std::string& token, StoreServer& store);
 
+  /// Until then one that has been stopped for kStopped (as by SIGSTOP) is ended, and told. Afterwards the ranks find
+  /// such ones themselves (cli/hangs.h), which takes steps that have a pace.
+  void leave_stopped_ones() { leaves_stopped_ones_ = true; }
+  static constexpr std::chrono::seconds kStopped{3};
+
  private:
   void watch(const std::stop_token& closing, StoreServer& store);
+  void end_stopped(StoreServer& store);
   void reap(StoreServer& store);
 
   std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::map<pid_t, int> ranks_;  // by process; those that have not ended
-  std::jthread watcher_;        // ends when all have
+  std::map<pid_t, int> ranks_;          // by process; those that have not ended
+  std::map<pid_t, int> stopped_looks_;  // how often in a row they were seen stopped
+  std::atomic<bool> leaves_stopped_ones_ = false;
+  std::jthread watcher_;  // ends when all have
 };
 
 /// In a process that LocalRanks has started: sees to it that the system ends it end_times::kWithoutLeader after its

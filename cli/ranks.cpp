@@ -204,10 +204,15 @@ void run_on_processes(const RunConfig& config, const Mesh& mesh, const Work& wor
                   .join_seconds = kJoinSeconds};
   StoreServer server(place.host, place.port, ranks, place.token);
   LocalRanks others;
+  if (config.mesh.hang_seconds == 0) others.leave_stopped_ones();
   others.start(ranks, place.token, server);
   Rendezvous rendezvous(place, server);
+  auto begins = [&](const RankWork& rank) {
+    others.leave_stopped_ones();
+    work(rank);
+  };
   run_and_tell(config, rendezvous.store(), [&](FailureDeadline& deadline) {
-    run_as_rank(config, mesh, rendezvous.store(), rendezvous.address(), 0, deadline, work);
+    run_as_rank(config, mesh, rendezvous.store(), rendezvous.address(), 0, deadline, begins);
   });
 }
 

@@ -57,6 +57,19 @@ TEST_F(Hangs, ARankThatIsStoppedIsNamedAndTheStateSaved) {
   expect_gone(ranks);
 }
 
+// Before it has joined, or at least before there are steps.
+TEST_F(Hangs, ARankThatIsStoppedAtItsStartIsEndedAndTold) {
+  RunningProgram program(folder_.path(), train());
+  std::vector<pid_t> ranks = test::ranks_below(1);
+  ::kill(ranks[0], SIGSTOP);
+  ProgramResult ended = program.wait();
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_TRUE(ended.err.find("rank 1 was stopped, as by SIGSTOP,") != std::string::npos ||
+              ended.err.find("rank 1 on ") != std::string::npos)
+      << ended.err;
+  expect_gone(ranks);
+}
+
 TEST_F(Hangs, ALeaderThatIsStoppedIsNamedAndEnded) {
   RunningProgram program(folder_.path(), train());
   ASSERT_TRUE(program.wait_for(" 5/1000000"));
