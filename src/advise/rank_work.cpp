@@ -3,6 +3,7 @@
 #include "ops/classifier.h"
 #include "ops/matmul_form.h"
 #include "ops/work_class.h"
+#include "passes/parameter_kind.h"
 #include "passes/step_mesh.h"
 #include "plan/product_names.h"
 

@@ -22,9 +22,9 @@ using Kind = RunEvent::Kind;
 
 namespace {
 
-constexpr std::pair<Kind, std::string_view> kKinds[] = {{Kind::kStart, "start"},     {Kind::kSave, "save"},
-                                                        {Kind::kEnd, "end"},         {Kind::kStop, "stop"},
-                                                        {Kind::kFailure, "failure"}, {Kind::kRestart, "restart"}};
+constexpr std::pair<Kind, std::string_view> kKinds[] = {
+    {Kind::kStart, "start"},     {Kind::kSave, "save"},       {Kind::kEnd, "end"},          {Kind::kStop, "stop"},
+    {Kind::kFailure, "failure"}, {Kind::kRestart, "restart"}, {Kind::kFallback, "fallback"}};
 
 fs::path events_file(const fs::path& run) { return run / "events.jsonl"; }
 

@@ -13,9 +13,9 @@
 namespace tokamak {
 
 struct RunEvent {
-  /// A start of the program, a checkpoint, an end with all steps done, a stop that was asked for, an error, or the
-  /// decision to start again after one.
-  enum class Kind { kStart, kSave, kEnd, kStop, kFailure, kRestart };
+  /// A start of the program, a checkpoint, an end with all steps done, a stop that was asked for, an error, the
+  /// decision to start again after one, or products that go on in bf16 (run/shadow.h).
+  enum class Kind { kStart, kSave, kEnd, kStop, kFailure, kRestart, kFallback };
   struct Rank {
     std::string host, device;
     bool operator==(const Rank&) const = default;
@@ -29,7 +29,7 @@ struct RunEvent {
   double stall_seconds = 0;  // in which no step ran for it
   int64_t bytes = 0;         // of its files
   double step_seconds = 0;   // of a save: of the steps since the last one or the start, without waits for data
-  std::string cause;         // of a failure or a restart
+  std::string cause;         // of a failure or a restart; of a fallback: kinds of weights
   std::vector<Rank> ranks;   // of a start
   bool operator==(const RunEvent&) const = default;
 };

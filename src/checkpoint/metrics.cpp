@@ -158,6 +158,11 @@ std::string format_metrics(const StepMetrics& m) {
   if (m.memory_mib) object["memory_mib"] = std::round(*m.memory_mib * 10) / 10;
   if (m.loss_scale) object["loss_scale"] = *m.loss_scale;
   if (m.skipped) object["skipped"] = *m.skipped;
+  if (m.shadow)
+    object["shadow"] = {
+        {"loss", m.shadow->loss},      {"bf16_loss", m.shadow->bf16_loss},   {"cosine", m.shadow->cosine},
+        {"least", m.shadow->least},    {"least_kind", m.shadow->least_kind}, {"saturated", m.shadow->saturated},
+        {"cosines", m.shadow->cosines}};
   if (m.digest) object["digest"] = fmt::format("{:016x}", *m.digest);
   return object.dump();
 }

@@ -19,6 +19,16 @@ struct TaskMetric {
   double value = 0;
 };
 
+/// A micro-batch with the parameters after a step, as the run computes it, with FP8, and in BF16 (run/shadow.h).
+struct ShadowMetrics {
+  double loss = 0, bf16_loss = 0;
+  double cosine = 0;  // of the angle between both gradients, of all parameters; NaN: that in BF16 is no number
+  std::map<std::string, double> cosines;  // the same of the parameters of each kind (passes/parameter_kind.h)
+  double least = 0;                       // of these; without kinds whose gradients are next to nothing
+  std::string least_kind;                 // whose it is
+  int64_t saturated = 0;  // elements of gradients that were too large for eight bits, and became the largest number
+};
+
 /// What is known of one optimizer step.
 struct StepMetrics {
   int64_t step = 0;  // steps done, this one included
@@ -28,17 +38,18 @@ struct StepMetrics {
   double lr = 0;
   double ms = 0;  // wall time of the step
   double tokens_per_second = 0;
-  double model_gflops = 0;           // 1e9 FLOPs of the model a second, of all ranks (model/utilization.h)
-  double mfu = 0;                    // which share of the peak of all ranks that is; 0: unknown
-  double data_wait_ms = 0;           // of `ms`, spent waiting for data
-  double wall_seconds = 0;           // since the epoch
-  int64_t steps = 1;                 // whose means these are; the line in the file is always of one
-  std::optional<double> val_loss;    // when this step was evaluated
-  std::vector<TaskMetric> tasks;     // when it was asked train.tasks
-  std::optional<double> memory_mib;  // of the process; about once a second
-  std::optional<double> loss_scale;  // with fp16: what the loss was multiplied by,
-  std::optional<int64_t> skipped;    // and how many steps were skipped so far for an overflow
-  std::optional<uint64_t> digest;    // of loss, grad_norm and the parameters after the step, every train.digest_every
+  double model_gflops = 0;              // 1e9 FLOPs of the model a second, of all ranks (model/utilization.h)
+  double mfu = 0;                       // which share of the peak of all ranks that is; 0: unknown
+  double data_wait_ms = 0;              // of `ms`, spent waiting for data
+  double wall_seconds = 0;              // since the epoch
+  int64_t steps = 1;                    // whose means these are; the line in the file is always of one
+  std::optional<double> val_loss;       // when this step was evaluated
+  std::vector<TaskMetric> tasks;        // when it was asked train.tasks
+  std::optional<double> memory_mib;     // of the process; about once a second
+  std::optional<double> loss_scale;     // with fp16: what the loss was multiplied by,
+  std::optional<int64_t> skipped;       // and how many steps were skipped so far for an overflow
+  std::optional<ShadowMetrics> shadow;  // every train.shadow_every
+  std::optional<uint64_t> digest;  // of loss, grad_norm and the parameters after the step, every train.digest_every
 };
 
 /// The validation loss after a step.

@@ -25,6 +25,7 @@ std::string_view words_of(Float8Choice choice) {
     case Float8Choice::kSizes: return "bf16: sizes are no multiples of 16";
     case Float8Choice::kCastsTakeMore: return "bf16: casts would take more than it saves";
     case Float8Choice::kSlowerHere: return "bf16: measured to be faster, with the casts that eight bits take";
+    case Float8Choice::kExcepted: return "bf16: compile.fp8_except names its weight";
     case Float8Choice::kRangeUnknown: return "bf16: the range of an operand is not known";
   }
   return "";

@@ -5,9 +5,13 @@
 #include "base/error.h"
 #include "config/validate.h"
 #include "graph/target.h"
+#include "passes/parameter_kind.h"
 
 #include <algorithm>
 #include <bit>
+#include <set>
+
+#include <fmt/ranges.h>
 
 namespace tokamak {
 namespace {
@@ -129,6 +133,17 @@ std::vector<std::string> describe_groups(const RunConfig& config) {
   return describe_rate_groups(config.optimizer, parameter_names(config.model));
 }
 
+// A name that is none would leave all products in eight bits without a word.
+void check_excepted(const RunConfig& asked) {
+  if (asked.compile.fp8_except.empty()) return;
+  std::set<std::string> kinds;
+  for (const std::string& name : parameter_names(asked.model)) kinds.insert(kind_of(name));
+  for (const std::string& kind : asked.compile.fp8_except)
+    if (!kinds.contains(kind))
+      user_error("[compile.fp8_except] expected kinds of this model's weights, got '{}'; there are {}", kind,
+                 fmt::join(kinds, ", "));
+}
+
 // What is kept of the columns of a matrix does not lie as they do where zeros stand among them.
 void check_padding(const RunConfig& asked) {
   const ModelConfig& model = asked.model;
@@ -142,6 +157,7 @@ void check_padding(const RunConfig& asked) {
 ResolvedRun resolve(const RunConfig& asked, const Target& target, int64_t steps_done) {
   check_groups(asked);
   check_padding(asked);
+  check_excepted(asked);
   ResolvedRun run;
   run.asked = asked;
   run.mesh = step_mesh(asked.mesh);

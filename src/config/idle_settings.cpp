@@ -69,6 +69,7 @@ bool is_not_wsd(const Situation& s) { return s.optimizer().schedule != "wsd"; }
 bool is_frozen(const Situation& s) { return s.optimizer().lr == 0; }
 bool only_warms_up(const Situation& s) { return s.only_warms_up(); }
 bool is_not_fp16(const Situation& s) { return s.run.compile.precision != Precision::kFp16; }
+bool is_not_fp8(const Situation& s) { return s.run.compile.precision != Precision::kFp8; }
 bool no_validation(const Situation& s) { return s.run.train.eval_every == 0; }
 bool no_tasks(const Situation& s) { return s.run.train.tasks.empty(); }
 // Steps that are saved on the way, and the last.
@@ -143,12 +144,18 @@ constexpr IdleRule kRules[] = {
      ends_before},
     {"train.verify_every", Of::kRun, [](const Situation& s) { return s.run.train.verify_every > s.steps(); },
      ends_before},
+    {"train.shadow_every", Of::kRun, is_not_fp8, other_precision},
+    {"train.shadow_every", Of::kRun, [](const Situation& s) { return s.run.train.shadow_every > s.steps(); },
+     ends_before},
+    {"train.shadow_bound", Of::kRun, [](const Situation& s) { return s.run.train.shadow_every == 0; },
+     [](const Situation&) -> std::string { return "gradients are not compared with bf16's (train.shadow_every = 0)"; }},
     {"train.log_every", Of::kRun, [](const Situation& s) { return s.run.train.log_every > s.steps(); }, ends_before},
 
     {"compile.loss_scale", Of::kStep, is_not_fp16, other_precision},
     {"compile.loss_scale_growth_interval", Of::kStep, is_not_fp16, other_precision},
     {"compile.loss_scale_growth_interval", Of::kRun,
      [](const Situation& s) { return s.run.compile.loss_scale_growth_interval > s.steps(); }, ends_before},
+    {"compile.fp8_except", Of::kStep, is_not_fp8, other_precision},
     {"compile.low_residual", Of::kStep, [](const Situation& s) { return !is_low(s.run.compile.precision); },
      other_precision},
     {"compile.cuda_graph", Of::kStep, [](const Situation& s) { return !s.place.is_gpu; }, runs_on_cpu},

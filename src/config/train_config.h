@@ -37,6 +37,8 @@ struct TrainConfig {
   bool tensorboard = false;   // event files beside metrics.jsonl
   int64_t digest_every = 0;   // steps; 0: never
   int64_t verify_every = 0;   // steps, of which slots are computed again by other ranks (run/slot_check.h); 0: none
+  int64_t shadow_every = 0;   // with fp8: steps, between which gradients are compared with bf16's; 0: none
+  double shadow_bound = 0.9;  // the least cosine of the two (run/shadow.h)
   int64_t grace_seconds = 0;  // from a request to stop to a kill; 0: not known
   bool resume = true;         // continue from the newest good checkpoint in `out`
 };

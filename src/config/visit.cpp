@@ -142,6 +142,10 @@ void visit(FieldList& v, TrainConfig& c) {
     at_least(0));
   v("verify_every", c.verify_every, "steps between those whose slots other data ranks compute again; 0: never",
     at_least(0));
+  v("shadow_every", c.shadow_every, "with fp8: steps between those whose gradients are compared with bf16's; 0: never",
+    at_least(0));
+  v("shadow_bound", c.shadow_bound, "least cosine of a kind's two; below it the products that cause it go on in bf16",
+    between(-1, 1));
   v("grace_seconds", c.grace_seconds, "seconds from SIGTERM to SIGKILL where the run may be preempted; 0: not known",
     at_least(0));
   v("resume", c.resume, "continue from the newest good checkpoint in the run folder");
@@ -165,6 +169,7 @@ void visit(FieldList& v, CompileConfig& c) {
   v("recompute", c.recompute,
     "activations computed again; auto: by the budget; selective: no matrix products; full: all",
     one_of({std::begin(kRecompute), std::end(kRecompute)}));
+  v("fp8_except", c.fp8_except, "with fp8: weights whose products stay in bf16, as a shadow names them: mlp.c_fc,wte");
   v("disable_passes", c.disable_passes, "names of passes that are skipped");
 }
 

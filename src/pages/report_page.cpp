@@ -182,6 +182,7 @@ std::string kind_name(RunEvent::Kind kind) {
     case RunEvent::Kind::kStop: return "stopped";
     case RunEvent::Kind::kFailure: return "failed";
     case RunEvent::Kind::kRestart: return "starts again";
+    case RunEvent::Kind::kFallback: return "bf16 instead of fp8";
   }
   return "";
 }

@@ -123,6 +123,11 @@ class HistoryReader {
   void add_evaluations(const ordered_json& line) {
     std::map<std::string, double> told;
     if (line.contains("val_loss")) told["validation"] = number(line, "val_loss");
+    if (auto shadow = line.find("shadow"); shadow != line.end() && shadow->is_object()) {
+      told["shadow cosine"] = number(*shadow, "cosine");
+      told["shadow least cosine"] = number(*shadow, "least");
+      told["shadow saturated"] = number(*shadow, "saturated");
+    }
     if (auto tasks = line.find("tasks"); tasks != line.end() && tasks->is_object())
       for (const auto& [task, numbers] : tasks->items())
         if (numbers.is_object())

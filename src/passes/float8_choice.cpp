@@ -12,6 +12,7 @@
 #include "ops/pointwise.h"
 #include "ops/reduce.h"
 #include "ops/rms_norm.h"
+#include "passes/parameter_kind.h"
 
 #include <fmt/format.h>
 
@@ -45,9 +46,11 @@ MatmulDims product_dims(const Graph& graph, const Node& node) {
 
 class Float8Chooser {
  public:
-  Float8Chooser(const Graph& graph, const Platform& platform)
-      : graph_(graph), target_(platform.target), refused_(platform.tuning.plain_matmuls), users_(find_users(graph)),
+  Float8Chooser(const Graph& graph, const PassContext& context)
+      : graph_(graph), target_(context.target), refused_(context.tuning.plain_matmuls),
+        excepted_(context.options.fp8_except.begin(), context.options.fp8_except.end()), users_(find_users(graph)),
         escaping_(find_escaping(graph)), product_uses_(find_product_uses(graph)) {
+    if (!excepted_.empty()) find_excepted();
     choose_known();
     for (const Node& node : graph_.nodes()) {
       if (node.op == &op::gelu) choose_hidden(node.outputs[0], product_before(node.inputs[0]));
@@ -74,6 +77,7 @@ class Float8Chooser {
     if (node.attrs.find("result")) return Float8Choice::kNumbersSaid;
     MatmulDims d = dims(node);
     if (d.m % kMultiple != 0 || d.n % kMultiple != 0 || d.k % kMultiple != 0) return Float8Choice::kSizes;
+    if (is_excepted(node)) return Float8Choice::kExcepted;
     if (is_refused(node)) return Float8Choice::kSlowerHere;
     bool may_pay = use == ProductUse::kWeightGradient ? pays_for_weight(d) : pays(d);
     return may_pay ? Float8Choice::kRangeUnknown : Float8Choice::kCastsTakeMore;
@@ -156,7 +160,7 @@ class Float8Chooser {
     if (node.inputs.size() != 2 || a.dtype != DType::kBF16 || b.dtype != DType::kBF16 || b.shape.size() != 2)
       return false;
     if (node.inputs[0] == node.inputs[1] || node.attrs.find("result")) return false;  // whose numbers are said
-    if (is_refused(node)) return false;
+    if (is_refused(node) || is_excepted(node)) return false;
     MatmulDims d = dims(node);
     if (d.m % kMultiple != 0 || d.n % kMultiple != 0 || d.k % kMultiple != 0) return false;
     if (!node.attrs.get_bool("trans_a")) return node.inputs[0] == value && pays(d);
@@ -224,7 +228,8 @@ class Float8Chooser {
     if (node.inputs.size() > (node.op == &op::matmul ? 2 : 4) || !has_range(node, use)) return false;
     if (graph_.dtype(node.inputs[0]) != DType::kBF16 || graph_.dtype(node.inputs[1]) != DType::kBF16) return false;
     if (graph_.shape(node.inputs[1]).size() != 2) return false;
-    if ((node.op == &op::matmul && node.attrs.get_bool("trans_a")) || is_refused(node)) return false;
+    if ((node.op == &op::matmul && node.attrs.get_bool("trans_a")) || is_refused(node) || is_excepted(node))
+      return false;
     MatmulDims d = dims(node);
     return d.m % kMultiple == 0 && d.n % kMultiple == 0 && d.k % kMultiple == 0 && pays(d, is_gathered(node.inputs[0]));
   }
@@ -232,6 +237,28 @@ class Float8Chooser {
   bool is_refused(const Node& node) const {
     return !refused_.empty() && refused_.contains(float8_key(graph_, node).value_or(""));
   }
+
+  // All products of weights of such a kind; those of their gradients are found by what the forward products read.
+  void find_excepted() {
+    std::set<ValueId> read;
+    for (ProductUse use : {ProductUse::kForward, ProductUse::kInputGradient, ProductUse::kWeightGradient})
+      for (size_t n = 0; n < graph_.nodes().size(); ++n) {
+        const Node& node = graph_.nodes()[n];
+        if (!is_product(node) || product_uses_[n] != use) continue;
+        auto is_read = [&](ValueId input) { return read.contains(wide_origin_of(graph_, input)); };
+        bool of_weight = use != ProductUse::kWeightGradient || node.op == &op::classifier;
+        if (of_weight ? !has_excepted_weight(node) : std::ranges::none_of(node.inputs, is_read)) continue;
+        left_.insert(node.outputs[0]);
+        if (use == ProductUse::kForward) read.insert(wide_origin_of(graph_, node.inputs[0]));
+      }
+  }
+
+  bool has_excepted_weight(const Node& product) const {
+    std::set<std::string> kinds = kinds_behind(graph_, product.inputs[1]);
+    return std::ranges::any_of(kinds, [&](const std::string& kind) { return excepted_.contains(kind); });
+  }
+
+  bool is_excepted(const Node& node) const { return left_.contains(node.outputs[0]); }
 
   // What else reads it may want the gathered values as they are: then the cast is a pass of its own.
   bool is_gathered(ValueId value) const {
@@ -258,6 +285,8 @@ class Float8Chooser {
   const Graph& graph_;
   const Target& target_;
   const std::set<std::string>& refused_;
+  std::set<std::string> excepted_;  // kinds of weights
+  std::set<ValueId> left_;          // results of their products
   Users users_;
   std::vector<bool> escaping_;
   std::vector<ProductUse> product_uses_;
@@ -304,7 +333,9 @@ bool has_float8_operand(const Graph& graph, const Node& node) {
   return std::ranges::any_of(node.inputs, [&](ValueId input) { return is_float8(graph.dtype(input)); });
 }
 
-Float8Uses choose_float8(const Graph& graph, const Platform& platform) { return Float8Chooser(graph, platform).take(); }
+Float8Uses choose_float8(const Graph& graph, const PassContext& context) {
+  return Float8Chooser(graph, context).take();
+}
 
 std::vector<std::optional<Float8Choice>> float8_choices(const Graph& graph, const PassContext& context) {
   return Float8Chooser(graph, context).choices();

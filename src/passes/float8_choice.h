@@ -24,7 +24,7 @@ struct Float8Uses {
   /// something else reads what is gathered, that is the source.
   std::set<ValueId> narrow;
 };
-Float8Uses choose_float8(const Graph& graph, const Platform& platform);
+Float8Uses choose_float8(const Graph& graph, const PassContext& context);
 
 /// What the pass makes of a product, and why it leaves it.
 enum class Float8Choice : uint8_t {
@@ -34,6 +34,7 @@ enum class Float8Choice : uint8_t {
   kCastsTakeMore,  // than the product would save
   kRangeUnknown,   // of an operand
   kSlowerHere,     // in eight bits, as was measured (tune/tune.h)
+  kExcepted,       // compile.fp8_except has its weight's kind
 };
 
 /// By node; none where it is no product.

@@ -6,6 +6,7 @@
 #include "passes/bucket.h"
 #include "passes/choose_recompute.h"
 #include "passes/chunked_classifier.h"
+#include "passes/count_saturated.h"
 #include "passes/decompose_attention.h"
 #include "passes/decompose_context.h"
 #include "passes/eliminate_common_subexpressions.h"
@@ -92,6 +93,8 @@ constexpr Pass kPasses[] = {
      "gathers parameters that are only read in bf16 or f16 in that type"},
     {"float8_products", PassStage::kRewrite, Numerics::kTolerance, Effects::kChanged, float8_precision, float8_products,
      "e4m3 and e5m2 operands in products of what norms make and in the classifier, where that pays with its casts"},
+    {"count_saturated", PassStage::kRewrite, Numerics::kExact, Effects::kChanged, float8_precision, count_saturated,
+     "counts gradients that were too large for eight bits, in programs that tell so"},
     {"decompose_context", PassStage::kRewrite, Numerics::kTolerance, Effects::kKept, on_mesh, decompose_context,
      "writes a rank's attention over a cut sequence as that of pairs of chunks, where it has no kernel"},
     {"overlap", PassStage::kRewrite, Numerics::kExact, Effects::kChanged, overlaps, overlap,

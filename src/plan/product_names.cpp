@@ -8,9 +8,9 @@
 #include "ops/matmul_form.h"
 #include "ops/movement.h"
 #include "ops/work_class.h"
+#include "passes/parameter_kind.h"
 
 #include <algorithm>
-#include <cctype>
 #include <deque>
 #include <set>
 
@@ -44,17 +44,6 @@ std::string joined_name(std::span<const std::string> names) {
   for (size_t i = 0; i < names.size(); ++i)
     joined += (i == 0 ? "" : "+") + names[i].substr(head, names[i].size() - tail - head);
   return joined + std::string(first.substr(first.size() - tail));
-}
-
-std::string without_block(const std::string& parameter) {
-  for (size_t dot = parameter.find('.'); dot != parameter.npos; dot = parameter.find('.', dot + 1)) {
-    size_t end = parameter.find('.', dot + 1);
-    bool is_number = end != parameter.npos && end > dot + 1 &&
-                     std::all_of(parameter.begin() + int64_t(dot) + 1, parameter.begin() + int64_t(end),
-                                 [](unsigned char c) { return std::isdigit(c); });
-    if (is_number) return parameter.substr(end + 1);
-  }
-  return parameter;
 }
 
 std::string product_label(const NamedProduct& product) {

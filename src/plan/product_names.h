@@ -53,9 +53,6 @@ class ProductFinder {
 /// that are one matrix in a product.
 std::string joined_name(std::span<const std::string> names);
 
-/// "attn.c_attn.weight" of "h.0.attn.c_attn.weight": blocks are alike.
-std::string without_block(const std::string& parameter);
-
 /// "attn.c_attn", "attn.c_attn again", "attn.c_attn dgrad" (of its input), "attn.c_attn wgrad" (of its weights).
 std::string product_label(const NamedProduct& product);
 

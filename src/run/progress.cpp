@@ -74,6 +74,8 @@ std::string format_step_line(const StepMetrics& m, int64_t total_steps, double e
   parts.push_back({0, fmt::format("norm {}", format_number(m.grad_norm, 2))});
   if (m.loss_scale) parts.push_back({1, fmt::format("scale {:g}", *m.loss_scale)});
   if (m.skipped.value_or(0) > 0) parts.push_back({1, fmt::format("{} skipped", *m.skipped)});
+  if (m.shadow) parts.push_back({1, fmt::format("shadow {:.4f}", m.shadow->least)});
+  if (m.shadow && m.shadow->saturated > 0) parts.push_back({1, fmt::format("{} saturated", m.shadow->saturated)});
   if (m.lr > 0) parts.push_back({2, fmt::format("lr {:.1e}", m.lr)});
   parts.push_back({5, format_ms(m.ms)});
   if (double share = m.data_wait_ms / m.ms; share > kShownDataWait)

@@ -62,6 +62,10 @@ void RunEvents::take_over(int64_t step, const std::string& cause) {
   failed(step, cause);
 }
 
+void RunEvents::fell_back(int64_t step, const std::string& kinds) {
+  add({.kind = RunEvent::Kind::kFallback, .step = step, .cause = kinds});
+}
+
 void RunEvents::ended(int64_t step, bool stopped) {
   add({.kind = stopped ? RunEvent::Kind::kStop : RunEvent::Kind::kEnd, .step = step});
 }

@@ -29,6 +29,8 @@ class RunEvents {
   void carry(double step_seconds) { step_seconds_ += step_seconds; }
   /// From now on this rank writes, which has the lock of the folder, as the one that led is gone.
   void take_over(int64_t step, const std::string& cause);
+  /// From the next step on products of these kinds of weights have bf16 instead of fp8.
+  void fell_back(int64_t step, const std::string& kinds);
   void ended(int64_t step, bool stopped);
   void failed(int64_t step, const std::string& cause);
 

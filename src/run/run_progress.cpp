@@ -5,6 +5,8 @@
 #include "config/json.h"
 #include "run/run_changes.h"
 
+#include <algorithm>
+
 namespace tokamak {
 
 KeepRule keep_rule(const TrainConfig& train) { return {train.keep_checkpoints, train.keep_every}; }
@@ -40,11 +42,17 @@ RunConfig config_of(const FoundCheckpoint& found) {
   return run_config_from_json(found.state.config_json, found.path.string());
 }
 
+void add_missing(std::vector<std::string>& list, const std::vector<std::string>& more) {
+  for (const std::string& one : more)
+    if (std::ranges::find(list, one) == list.end()) list.push_back(one);
+}
+
 RunConfig going_on(RunConfig config, const FoundCheckpoint& found) {
   RunConfig began = config_of(found);
   require_same_run(began, config);
   if (config.compile.precision == Precision::kAuto) config.compile.precision = began.compile.precision;
   if (config.mesh.slots == 0) config.mesh.slots = began.mesh.slots;
+  add_missing(config.compile.fp8_except, began.compile.fp8_except);  // what a shadow has found
   return config;
 }
 

@@ -7,6 +7,7 @@
 #include "data/document_starts.h"
 #include "model/initial_elements.h"
 #include "run/rank_decisions.h"
+#include "run/step_inputs.h"
 #include "tune/tune.h"
 
 #include <algorithm>
@@ -26,42 +27,6 @@ void require_ended_streams(const CompiledStep& step) {
       TOKAMAK_CHECK(stream.ends_with_run, "stream '{}' of '{}' does not end with the run", stream.name, program.name());
 }
 
-// The 32 bits that dropout has of train.seed: those of small seeds themselves, and others for every upper half.
-int32_t random_seed(int64_t seed) { return int32_t(uint32_t(seed) ^ uint32_t(seed >> 32) * 0x9E3779B9u); }
-
-// What programs may ask for, by the name of their input.
-using InputValues = std::map<std::string_view, std::span<const std::byte>>;
-
-template <typename T>
-std::span<const std::byte> bytes_of(const T& value) {
-  return std::as_bytes(std::span(&value, 1));
-}
-
-// Of `parts` equal parts of the batch's sequences, the one of this index.
-void add_batch(InputValues& values, const Batch& batch, const float& loss_weight, int64_t part = 0, int64_t parts = 1) {
-  values["tokens"] = std::as_bytes(part_of(batch.tokens, part, parts));
-  values["targets"] = std::as_bytes(part_of(batch.targets, part, parts));
-  values["documents"] = std::as_bytes(part_of(batch.documents, part, parts));
-  values["loss_weight"] = bytes_of(loss_weight);  // what the sum of the batch's losses is multiplied by
-}
-
-void set_inputs(Program& program, const InputValues& values) {
-  for (const Argument& argument : program.plan().graph.arguments()) {
-    if (argument.kind != Argument::Kind::kInput || program.is_set(argument)) continue;
-    auto at = values.find(argument.name);
-    TOKAMAK_CHECK(at != values.end(), "nobody knows input '{}' of '{}'", argument.name, program.plan().graph.name());
-    program.set_input(argument.name, at->second.data(), int64_t(at->second.size()));
-  }
-}
-
-// With which the mean over the batches is the mean over all their targets that count; 0 when none does.
-// `parts` of each batch have a mean of their own.
-float loss_weight(std::span<const Batch> batches, int64_t parts = 1) {
-  int64_t counted = 0;
-  for (const Batch& batch : batches) counted += count_targets(batch.targets);
-  return counted > 0 ? float(double(int64_t(batches.size()) * parts) / double(counted)) : 0;
-}
-
 // What is not a number has many bits.
 uint64_t step_digest(uint64_t parameters, double loss, double grad_norm) {
   uint64_t digest = parameters, index = 0;
@@ -71,12 +36,6 @@ uint64_t step_digest(uint64_t parameters, double loss, double grad_norm) {
       digest += element_digest(digest_salt("step"), index++, uint32_t(bits >> shift));
     }
   return digest;
-}
-
-double scalar_of(Readback& readback) {
-  float value = 0;
-  std::memcpy(&value, readback.wait().data(), sizeof value);
-  return double(value);
 }
 
 }  // namespace

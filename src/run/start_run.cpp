@@ -12,6 +12,7 @@
 #include "run/progress.h"
 #include "run/rank_decisions.h"
 #include "run/run_changes.h"
+#include "run/shadow.h"
 
 #include <fmt/format.h>
 
@@ -58,6 +59,7 @@ void resolve_alike(StartedRun& start, const RunConfig& asked, const Platform& pl
   if (start.found) config = going_on(config, *start.found);
   start.resolved = resolve(of_leader(ranks, config), start.platform.target, start.found ? start.found->state.step : 0);
   require_checkable(start.resolved);
+  has_shadow(start.resolved);
 }
 
 // Then ranks draw what they have when they know what that is.
@@ -216,7 +218,7 @@ RunProgress load_values(StartedRun& start, StepQueue& queue, TrainObserver& obse
   RunProgress done = load_progress(found, session);
   found.files.clear();  // their space on the disk is not held
   if (!start.is_first) {
-    observer.message(describe_phase(start.resolved, done.step));
+    if (!start.resolved.asked.train.ramp.empty()) observer.message(describe_phase(start.resolved, done.step));
     start.clock.lap("checkpoint");
     return done;
   }

@@ -88,6 +88,12 @@ void StepReporter::add_val_loss(StepMetrics& metrics, double loss) {
   if (board_) board_->write_evaluations({.step = metrics.step, .val_loss = loss});
 }
 
+void StepReporter::add_shadow(StepMetrics& metrics, ShadowMetrics shadow) {
+  metrics.shadow = std::move(shadow);
+  if (metrics_) metrics_->write(metrics);
+  if (board_) board_->write_evaluations({.step = metrics.step, .shadow = metrics.shadow});
+}
+
 void StepReporter::add_tasks(StepMetrics& metrics, std::vector<TaskMetric> tasks) {
   metrics.tasks = std::move(tasks);
   if (metrics_) metrics_->write(metrics);

@@ -40,6 +40,8 @@ class StepReporter {
   bool record(StepMetrics& metrics);
   /// The validation loss after a step that is recorded.
   void add_val_loss(StepMetrics& metrics, double loss);
+  /// What a shadow of it gave.
+  void add_shadow(StepMetrics& metrics, ShadowMetrics shadow);
   /// What train.tasks gave after it.
   void add_tasks(StepMetrics& metrics, std::vector<TaskMetric> tasks);
   /// All steps so far are recorded and on the disk, and their state is about to be saved; is saved.

@@ -135,6 +135,13 @@ void TensorBoardWriter::write(const StepMetrics& m) {
 void TensorBoardWriter::write_evaluations(const StepMetrics& m) {
   std::string summary;
   if (m.val_loss) add_scalar(summary, "validation/loss", *m.val_loss);
+  if (m.shadow) {
+    add_scalar(summary, "shadow/cosine", m.shadow->cosine);
+    add_scalar(summary, "shadow/least_cosine", m.shadow->least);
+    add_scalar(summary, "shadow/loss_difference", m.shadow->loss - m.shadow->bf16_loss);
+    add_scalar(summary, "shadow/saturated", double(m.shadow->saturated));
+    for (const auto& [kind, cosine] : m.shadow->cosines) add_scalar(summary, "shadow/cosine/" + kind, cosine);
+  }
   for (const TaskMetric& metric : m.tasks)
     add_scalar(summary, fmt::format("tasks/{}/{}", metric.task, metric.name), metric.value);
   if (!summary.empty()) add(summary_event(now(), m.step, summary));

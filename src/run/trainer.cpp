@@ -14,6 +14,7 @@
 #include "run/run_outline.h"
 #include "run/run_samples.h"
 #include "run/run_saver.h"
+#include "run/shadow.h"
 #include "run/start_run.h"
 #include "run/step_queue.h"
 #include "run/step_reporter.h"
@@ -26,6 +27,8 @@
 #include <chrono>
 #include <deque>
 #include <map>
+
+#include <fmt/ranges.h>
 
 namespace tokamak {
 namespace {
@@ -53,6 +56,9 @@ class Trainer {
       tasks_ = std::make_unique<TrainTasks>(session_, start_.platform, backend, ranks, data_.tokenizer());
       for (const std::string& note : tasks_->notes()) observer_.message(note);
     }
+    if (has_shadow(run_))
+      start_.clock.time("shadow",
+                        [&] { shadow_ = std::make_unique<Shadow>(session_, start_.platform, backend, ranks); });
     done_ = load_values(start_, queue_, observer_);
     keep_files();
     begun_ = done_.step;
@@ -199,8 +205,10 @@ class Trainer {
 
   bool needs_outcome() const {
     return is_last_of_phase() || due(start_.memory.every) || due(train_.eval_every) || asks_tasks() ||
-           due(train_.sample_every) || due(train_.checkpoint_every) || due(train_.verify_every);
+           due(train_.sample_every) || due(train_.checkpoint_every) || due(train_.verify_every) || has_shadow_now();
   }
+
+  bool has_shadow_now() const { return shadow_ && due(train_.shadow_every); }
 
   // On the steps' thread, before each of them.
   StepNews ask_all(StepNews mine) const {
@@ -229,6 +237,7 @@ class Trainer {
     if (watcher_) watcher_->data_read();
     std::chrono::duration<double, std::milli> wait = StepQueue::Clock::now() - begin;
     double lr = learning_rate(done_.step, run_.asked.optimizer, train_.steps);
+    if (shadow_ && !batches.empty() && (done_.step + 1) % train_.shadow_every == 0) shadow_batch_ = batches[0];
     before_[done_.step] = done_;
     done_ = {done_.step + 1, done_.tokens + session_.tokens_per_step(), data_.loader().position()};
     queue_.submit(std::move(batches), {.step = done_.step, .lr = lr, .data_wait_ms = wait.count()}, failure);
@@ -280,6 +289,7 @@ class Trainer {
     report(steps);
     record(newest);
     bool evaluates = evaluator_ && (is_last() || due(train_.eval_every));
+    if (has_shadow_now()) look_at_shadow(newest);
     if (!evaluates) reporter_->show(newest);
     if (due(train_.verify_every)) verify();
     bool is_saved = is_last() || due(train_.checkpoint_every);
@@ -319,6 +329,28 @@ class Trainer {
     if (!is_suspect_) return;
     saver_->forget_kept();
     go_back(ranks_, train_.out, verified, wrong);
+  }
+
+  // Before the step is saved, with what follows from it.
+  void look_at_shadow(StepMetrics& newest) {
+    auto in = enter(progress_of(ranks_), RankPhase::kEvaluation);
+    ShadowMetrics shadow;
+    queue_.run([&] { shadow = shadow_->compare(shadow_batch_, done_.step); });
+    reporter_->add_shadow(newest, shadow);
+    if (shadow.least < train_.shadow_bound && !is_last()) fall_back(shadow);
+  }
+
+  // This phase ends, and the next one goes on without what has drifted; its checkpoint says so.
+  void fall_back(const ShadowMetrics& shadow) {
+    auto run = [&](const std::function<void()>& task) { queue_.run(task); };
+    std::vector<std::string> causes = shadow_->find_causes(shadow_batch_, done_.step, train_.shadow_bound, run);
+    if (causes.empty()) return;
+    for (std::vector<std::string>* list :
+         {&start_.resolved.asked.compile.fp8_except, &start_.resolved.compile.fp8_except})
+      list->insert(list->end(), causes.begin(), causes.end());
+    end_ = done_.step;
+    observer_.message(describe_fallback(shadow, causes, done_.step, train_.shadow_bound));
+    events_.fell_back(done_.step, fmt::format("{}", fmt::join(causes, ", ")));
   }
 
   // Once, when it is known how long a save takes.
@@ -418,6 +450,8 @@ class Trainer {
   RunSamples samples_;
   std::unique_ptr<Evaluator> evaluator_;  // null: nothing is validated
   std::unique_ptr<TrainTasks> tasks_;     // null: there are none
+  std::unique_ptr<Shadow> shadow_;        // null: there is none
+  Batch shadow_batch_;                    // of the newest step that has one
   std::unique_ptr<StepReporter> reporter_;
   RunEvents events_;
   std::unique_ptr<RunSaver> saver_;

@@ -134,6 +134,12 @@ TEST(IdleSettings, OfTheCompiler) {
   expect_told({"--compile.loss_scale_growth_interval=8"}, "precision is bf16", {"--compile.precision=fp16"});
   expect_told({"--compile.loss_scale_growth_interval=2000", "--compile.precision=fp16"}, "ends after 1000 steps",
               {"--train.steps=2000"});
+  expect_told({"--train.shadow_every=8"}, "precision is bf16", {"--compile.precision=fp8"});
+  expect_told({"--train.shadow_every=2000", "--compile.precision=fp8"}, "ends after 1000 steps",
+              {"--train.steps=2000"});
+  expect_told({"--train.shadow_bound=0.5", "--compile.precision=fp8"}, "train.shadow_every = 0",
+              {"--train.shadow_every=8"});
+  expect_told({"--compile.fp8_except=wte"}, "precision is bf16", {"--compile.precision=fp8"});
   expect_told({"--compile.low_residual=off", "--compile.precision=fp32"}, "precision is fp32",
               {"--compile.precision=bf16"});
   for (const char* setting : {"--compile.cuda_graph=off", "--compile.streams=2", "--compile.deterministic=off"}) {

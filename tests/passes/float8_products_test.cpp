@@ -88,6 +88,20 @@ TEST(Float8Products, LeavesAProductThatWasMeasuredToBeSlower) {
   EXPECT_EQ(std::ranges::count(choices, Float8Choice::kSlowerHere), 1);
 }
 
+// What compile.fp8_except names: all products of that weight, its gradient's among them, and what would follow from
+// them.
+TEST(Float8Products, LeavesTheProductsOfAnExceptedKind) {
+  Graph before = norm_and_product();
+  PassContext other = in_fp8(), mine = in_fp8();
+  other.options.fp8_except = {"gain"};
+  mine.options.fp8_except = {"w"};
+  Graph taken = before, left = before;
+  EXPECT_TRUE(float8_products(taken, other));
+  EXPECT_FALSE(float8_products(left, mine));
+  std::vector<std::optional<Float8Choice>> choices = float8_choices(left, mine);
+  EXPECT_EQ(std::ranges::count(choices, Float8Choice::kExcepted), 2) << "nothing reads dx, as if it were a result";
+}
+
 // ||is - was|| / ||was||.
 double relative_error(const HostTensor& is, const HostTensor& was) {
   double squares = 0, errors = 0;

@@ -1,4 +1,5 @@
 #include "plan/product_names.h"
+#include "passes/parameter_kind.h"
 
 #include "graph/text.h"
 #include "ops/all_ops.h"
