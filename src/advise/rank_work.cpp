@@ -2,8 +2,8 @@
 #include "compile/step_compiler.h"
 #include "ops/classifier.h"
 #include "ops/matmul_form.h"
+#include "ops/parameter_kind.h"
 #include "ops/work_class.h"
-#include "passes/parameter_kind.h"
 #include "passes/step_mesh.h"
 #include "plan/product_names.h"
 

@@ -301,6 +301,7 @@ class StoreServer::Service {
     int rank = connections_.at(id).rank;
     if (kind == "leave") {
       connections_.at(id).left = true;
+      if (rank >= 0) note_answer(rank, "+");
     } else if (kind == "fail" && frame.size() == 2) {
       fail(frame[1]);
     } else if (!failure_.empty()) {
@@ -339,8 +340,13 @@ class StoreServer::Service {
   }
 
   void note_here(int rank, const std::string& round, const std::string& answer) {
-    if (!roll_call_ || round != roll_call_->round || !roll_call_->answers[size_t(rank)].empty()) return;
-    roll_call_->answers[size_t(rank)] = "+" + answer;
+    if (roll_call_ && round == roll_call_->round) note_answer(rank, "+" + answer);
+  }
+
+  // Of a rank that is waited for; one that leaves is no longer.
+  void note_answer(int rank, std::string answer) {
+    if (!roll_call_ || !roll_call_->answers[size_t(rank)].empty()) return;
+    roll_call_->answers[size_t(rank)] = std::move(answer);
     if (--roll_call_->missing == 0) end_roll_call();
   }
 

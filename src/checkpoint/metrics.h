@@ -23,7 +23,7 @@ struct TaskMetric {
 struct ShadowMetrics {
   double loss = 0, bf16_loss = 0;
   double cosine = 0;  // of the angle between both gradients, of all parameters; NaN: that in BF16 is no number
-  std::map<std::string, double> cosines;  // the same of the parameters of each kind (passes/parameter_kind.h)
+  std::map<std::string, double> cosines;  // the same of the parameters of each kind (ops/parameter_kind.h)
   double least = 0;                       // of these; without kinds whose gradients are next to nothing
   std::string least_kind;                 // whose it is
   int64_t saturated = 0;  // elements of gradients that were too large for eight bits, and became the largest number

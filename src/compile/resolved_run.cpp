@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "config/validate.h"
 #include "graph/target.h"
-#include "passes/parameter_kind.h"
+#include "ops/parameter_kind.h"
 
 #include <algorithm>
 #include <bit>

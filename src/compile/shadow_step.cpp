@@ -6,11 +6,11 @@
 #include "compile/step_compiler.h"
 #include "model/model.h"
 #include "ops/generate.h"
+#include "ops/parameter_kind.h"
 #include "ops/pointwise.h"
 #include "ops/reduce.h"
 #include "passes/count_saturated.h"
 #include "passes/float8_choice.h"
-#include "passes/parameter_kind.h"
 
 #include <map>
 

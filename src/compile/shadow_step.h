@@ -8,7 +8,7 @@
 
 namespace tokamak {
 
-/// Kinds are those of passes/parameter_kind.h.
+/// Kinds are those of ops/parameter_kind.h.
 struct ShadowStep {
   /// Two programs that take a micro-batch of all data ranks: "shadow", which leaves its gradients in bf16 in states
   /// shadow.<name>, with results loss and saturated (passes/count_saturated.h); then "shadow_bf16", with result loss,

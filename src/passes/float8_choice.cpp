@@ -9,10 +9,10 @@
 #include "ops/matmul_form.h"
 #include "ops/movement.h"
 #include "ops/norm.h"
+#include "ops/parameter_kind.h"
 #include "ops/pointwise.h"
 #include "ops/reduce.h"
 #include "ops/rms_norm.h"
-#include "passes/parameter_kind.h"
 
 #include <fmt/format.h>
 

@@ -7,8 +7,8 @@
 #include "ops/matmul.h"
 #include "ops/matmul_form.h"
 #include "ops/movement.h"
+#include "ops/parameter_kind.h"
 #include "ops/work_class.h"
-#include "passes/parameter_kind.h"
 
 #include <algorithm>
 #include <deque>

@@ -102,6 +102,25 @@ TEST(Store, RanksThatHaveLeftAreNotMissed) {
   });
 }
 
+TEST(Store, ARankThatLeavesWhileItIsAskedIsNotMissed) {
+  StoreServer server(kHost, 0, 2, "secret");
+  StoreClient stays(options(server.port(), 0, 2));
+  auto leaves = std::make_unique<StoreClient>(options(server.port(), 1, 2));
+  std::atomic<bool> asked = false, over = false;
+  leaves->answer_roll_call([&]() -> std::string {
+    asked = true;
+    while (!over) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    return "too late";
+  });
+  std::thread asks([&] {
+    EXPECT_EQ(stays.roll_call(30)[1], "");
+    over = true;
+  });
+  while (!asked) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  leaves.reset();  // it says so before it waits for its thread
+  asks.join();
+}
+
 TEST(Store, LateRanksAreWaitedFor) {
   int port = test::free_port();
   std::atomic<int> joined = 0;

@@ -1,5 +1,5 @@
 #include "plan/product_names.h"
-#include "passes/parameter_kind.h"
+#include "ops/parameter_kind.h"
 
 #include "graph/text.h"
 #include "ops/all_ops.h"

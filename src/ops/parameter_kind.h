@@ -1,5 +1,5 @@
 // Parameters that are alike in all blocks, and so are the products that read them. Tests:
-// tests/passes/parameter_kind_test.cpp
+// tests/ops/parameter_kind_test.cpp
 #pragma once
 
 #include "graph/graph.h"

@@ -1,4 +1,4 @@
-#include "passes/parameter_kind.h"
+#include "ops/parameter_kind.h"
 
 #include "ops/collective.h"
 #include "ops/float8_weights.h"
