@@ -4,9 +4,12 @@ Modules have Hugging Face's names. B sequences of T tokens, C the width, H heads
 """
 import contextlib
 import gc
+import json
 import math
 import resource
 import statistics
+import subprocess
+import tempfile
 import time
 from dataclasses import dataclass
 
@@ -184,3 +187,25 @@ def measure(shape, style, device="cuda", steps=12, warmup=4, make=None):
     median = statistics.median(times)
     return dict(ms=round(median * 1e3, 2), min_ms=round(min(times) * 1e3, 2), tokens_per_s=round(shape.tokens / median, 1),
                 peak_gib=round(peak_gib(device), 2), warmup_s=round(warm, 1), loss=round(losses[-1].item(), 4))
+
+
+def tokamak_top(program, vocab, options):
+    """tokens/s of the top of Tokamak's ladder with these options, or what went wrong."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        options = dict(options, json=file.name)
+        if vocab < REAL_TOKENS:
+            options["model.vocab"] = vocab
+        command = [program, "ladder", "--top"] + [f"--{key}={value}" for key, value in options.items()]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            return dict(error=done.stderr.strip()[:60])
+        rung = json.load(open(file.name))["rungs"][0]
+        return dict(error=rung["failure"][:60]) if "failure" in rung else dict(tokens_per_s=rung["tokens_per_second"])
+
+
+def with_ours(row, theirs, ours):
+    """The row of a table with PyTorch's figures, and then Tokamak's and the ratio."""
+    if "error" in ours:
+        return f"{row}  {ours['error']}".rstrip()
+    row += f"{ours['tokens_per_s']:>10.0f}"
+    return row if "error" in theirs else row + f"{ours['tokens_per_s'] / theirs['tokens_per_s']:>7.2f}"

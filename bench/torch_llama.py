@@ -10,9 +10,6 @@ others are timed with PyTorch's own choice of attention and with cuDNN's, and th
 random tokens; clipping and AdamW are part of a step.
 """
 import argparse
-import json
-import subprocess
-import tempfile
 from dataclasses import dataclass
 
 import torch
@@ -20,7 +17,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
-from torch_gpt2 import Style, measure, release
+from torch_gpt2 import Style, measure, release, tokamak_top, with_ours
 
 SHAPES = [
     "64,1024,12,12,12,768,2048,0",     # GPT-2 124M's FLOPs
@@ -161,29 +158,18 @@ def run_torch(shape, device, steps):
 
 def run_tokamak(program, shape, device, steps):
     """Milliseconds of the top of Tokamak's ladder."""
-    with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        options = {"device": device, "steps": steps, "json": file.name, "train.batch": shape.batch,
-                   "model.family": "llama", "model.context": shape.context, "model.layers": shape.layers,
-                   "model.heads": shape.heads, "model.kv_heads": shape.kv_heads, "model.width": shape.width,
-                   "model.hidden": shape.hidden, "model.window": shape.window}
-        if shape.vocab < 50257:
-            options["model.vocab"] = shape.vocab
-        command = [program, "ladder", "--top"] + [f"--{key}={value}" for key, value in options.items()]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode:
-            return dict(error=done.stderr.strip()[:60])
-        rung = json.load(open(file.name))["rungs"][0]
-        return dict(error=rung["failure"][:60]) if "failure" in rung else dict(tokens_per_s=rung["tokens_per_second"])
+    options = {"device": device, "steps": steps, "train.batch": shape.batch,
+               "model.family": "llama", "model.context": shape.context, "model.layers": shape.layers,
+               "model.heads": shape.heads, "model.kv_heads": shape.kv_heads, "model.width": shape.width,
+               "model.hidden": shape.hidden, "model.window": shape.window}
+    return tokamak_top(program, shape.vocab, options)
 
 
 def format_row(text, theirs, ours):
     row = f"{text:<34}"
     row += f"{theirs['error']:<26.26}" if "error" in theirs else (
         f"{theirs['way']:>6}{theirs['tokens_per_s']:>10.0f}{theirs['peak_gib']:>10.2f}")
-    if "error" in ours:
-        return f"{row}  {ours['error']}".rstrip()
-    row += f"{ours['tokens_per_s']:>10.0f}"
-    return row if "error" in theirs else row + f"{ours['tokens_per_s'] / theirs['tokens_per_s']:>7.2f}"
+    return with_ours(row, theirs, ours)
 
 
 def main():

@@ -8,13 +8,10 @@
 A shape is B,T,LAYERS,HEADS,WIDTH,DROPOUT. Both train on random tokens; clipping and AdamW are part of a step.
 """
 import argparse
-import json
-import subprocess
-import tempfile
 
 import torch
 
-from torch_gpt2 import Shape, Style, measure, release
+from torch_gpt2 import Shape, Style, measure, release, tokamak_top, with_ours
 
 SHAPES = [
     "64,1024,12,12,768,0",
@@ -36,18 +33,10 @@ def parse_shape(text, vocab):
 
 def run_tokamak(program, shape, device, steps):
     """Milliseconds of the top of Tokamak's ladder."""
-    with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        options = {"device": device, "train.batch": shape.batch, "model.context": shape.context, "steps": steps,
-                   "model.layers": shape.layers, "model.heads": shape.heads, "model.width": shape.width,
-                   "model.dropout": shape.dropout, "json": file.name}
-        if shape.vocab < 50257:
-            options["model.vocab"] = shape.vocab
-        command = [program, "ladder", "--top"] + [f"--{key}={value}" for key, value in options.items()]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode:
-            return dict(error=done.stderr.strip()[:60])
-        rung = json.load(open(file.name))["rungs"][0]
-        return dict(error=rung["failure"][:60]) if "failure" in rung else dict(tokens_per_s=rung["tokens_per_second"])
+    options = {"device": device, "train.batch": shape.batch, "model.context": shape.context, "steps": steps,
+               "model.layers": shape.layers, "model.heads": shape.heads, "model.width": shape.width,
+               "model.dropout": shape.dropout}
+    return tokamak_top(program, shape.vocab, options)
 
 
 def run_torch(shape, device, steps):
@@ -63,10 +52,7 @@ def format_row(text, theirs, ours):
         row += f"{theirs['error']:<20.20}"
     else:
         row += f"{theirs['tokens_per_s']:>10.0f}{theirs['peak_gib']:>10.2f}"
-    if "error" in ours:
-        return f"{row}  {ours['error']}".rstrip()
-    row += f"{ours['tokens_per_s']:>10.0f}"
-    return row if "error" in theirs else row + f"{ours['tokens_per_s'] / theirs['tokens_per_s']:>7.2f}"
+    return with_ours(row, theirs, ours)
 
 
 def main():
