@@ -122,6 +122,7 @@ class GroupMaker {
       index = raw_.producer(from) < 0 ? read(from, raw_.shape(output)) : index_[size_t(from)];
       return index >= 0 && same_but_ones(raw_.shape(from), raw_.shape(output));
     }
+    if (node.op->fusion != Fusion::kPointwise && !is_reduction(node)) return false;
     GroupValue made;
     made.op = node.op;
     made.dtype = raw_.dtype(output);

@@ -18,6 +18,7 @@
 #include "passes/fuse_prologues.h"
 #include "passes/fused_optimizer.h"
 #include "passes/gather_low.h"
+#include "passes/join_gates.h"
 #include "passes/join_pads.h"
 #include "passes/join_projections.h"
 #include "passes/low_parameters.h"
@@ -55,6 +56,7 @@ bool fuses_low(C c) { return fuses(c) && low_precision(c); }
 bool fuses_prologues(C c) { return fuses(c) && c.target.matmul_prologue; }
 bool float8_precision(C c) { return c.options.precision == Precision::kFp8 && !c.low_parameters; }
 bool fuses_float8(C c) { return fuses(c) && float8_precision(c); }
+bool trains_in_16_bits(C c) { return trains_low(c) && c.options.precision != Precision::kFp8; }
 bool tf32_precision(C c) { return c.options.precision == Precision::kTf32; }
 
 constexpr Pass kPasses[] = {
@@ -89,6 +91,8 @@ constexpr Pass kPasses[] = {
      "lets f32 matmuls and attention run in TF32, where the target has units for it"},
     {"join_projections", PassStage::kRewrite, Numerics::kTolerance, Effects::kKept, trains_low, join_projections,
      "q, k and v of rotary positions are one product, of weights put side by side"},
+    {"join_gates", PassStage::kRewrite, Numerics::kTolerance, Effects::kKept, trains_in_16_bits, join_gates,
+     "gate and up of a gated MLP are one product, of weights put side by side, where the target has a kernel for it"},
     {"gather_low", PassStage::kRewrite, Numerics::kExact, Effects::kKept, low_on_mesh, gather_low,
      "gathers parameters that are only read in bf16 or f16 in that type"},
     {"float8_products", PassStage::kRewrite, Numerics::kTolerance, Effects::kChanged, float8_precision, float8_products,

@@ -72,6 +72,7 @@ std::vector<OpCase> movement_cases();
 std::vector<OpCase> multi_add_cases();
 std::vector<OpCase> multi_cast_cases();
 std::vector<OpCase> norm_cases();
+std::vector<OpCase> packed_gate_cases();
 std::vector<OpCase> pointwise_cases();
 std::vector<OpCase> redistribute_cases();
 std::vector<OpCase> reduce_cases();

@@ -272,6 +272,7 @@ std::vector<OpCase> all_cases() {
                       multi_add_cases,
                       multi_cast_cases,
                       norm_cases,
+                      packed_gate_cases,
                       pointwise_cases,
                       redistribute_cases,
                       reduce_cases,

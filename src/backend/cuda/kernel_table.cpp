@@ -16,6 +16,7 @@
 #include "ops/movement.h"
 #include "ops/multi_add.h"
 #include "ops/multi_cast.h"
+#include "ops/packed_gate.h"
 #include "ops/packed_rotary.h"
 #include "ops/reduce.h"
 #include "ops/rotary.h"
@@ -60,6 +61,8 @@ constexpr Row kKernels[] = {
     {&op::multi_add, make_multi_add_kernel, nullptr, by_making},
     {&op::multi_adamw, make_multi_adamw_kernel, nullptr, by_making},
     {&op::multi_cast, make_multi_cast_kernel, nullptr, by_making},
+    {&op::packed_gate, make_packed_gate_kernel, nullptr, by_making},
+    {&op::packed_gate_grad, make_packed_gate_kernel, nullptr, by_making},
     {&op::packed_rotary, make_rotary_kernel, nullptr, by_making},
     {&op::packed_rotary_grad, make_rotary_kernel, nullptr, by_making},
     {&op::pad, make_pad_kernel, nullptr, by_making},

@@ -38,6 +38,7 @@ KernelPtr make_multi_add_kernel(Context& context, const Graph& graph, const Node
 KernelPtr make_multi_adamw_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_adamw8bit_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_multi_cast_kernel(Context& context, const Graph& graph, const Node& node);
+KernelPtr make_packed_gate_kernel(Context& context, const Graph& graph, const Node& node);  // and its gradient
 KernelPtr make_pad_kernel(Context& context, const Graph& graph, const Node& node);
 /// Any op, by its reference on the host: slow, and the launch cannot be recorded.
 KernelPtr make_reference_kernel(Context& context, const Graph& graph, const Node& node);

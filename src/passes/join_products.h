@@ -1,0 +1,89 @@
+// What join_projections and join_gates share: products of one input with several weights become one of the weights put
+// side by side, forward and in both gradients, where the weights are copies in bf16 or f16 anyway and there are more
+// tokens than columns. Within rounding: the input's gradient is one sum. Tests: those of the two passes.
+#pragma once
+
+#include "graph/rewriter.h"
+
+#include <map>
+#include <optional>
+#include <set>
+
+namespace tokamak {
+
+/// Products of one input, each with a weight (columns, width) of its own, and all with the same attributes.
+struct ForwardProducts {
+  ValueId input = kNoValue;
+  ValueIds weights;
+  std::vector<int> products;  // nodes
+};
+
+/// Those of the gradients of what such products gave: of the input's gradient, which `sum` adds up, of three terms with
+/// `inner` before it, and of the weights, of views of the gradients where there are any.
+struct GradientProducts {
+  ValueId input = kNoValue;  // of the weights' products
+  ValueIds weights;
+  std::vector<int> input_products, weight_products;
+  std::set<int> views, inner;
+  int sum = -1;
+};
+
+class ProductFinder {
+ public:
+  explicit ProductFinder(const Graph& graph);
+
+  /// Nodes that read the value; none where it leaves the graph.
+  std::span<const int> readers(ValueId value) const;
+  /// The products that give these values, if they may be joined; who reads the values is not asked.
+  std::optional<ForwardProducts> forward(const ValueIds& projected) const;
+  /// The products that read these gradients, two or three, if nothing else does and they may be joined.
+  std::optional<GradientProducts> gradients(const ValueIds& gradients) const;
+
+ private:
+  const Node& node(int n) const { return graph_.nodes()[size_t(n)]; }
+  bool is_product(int n, bool trans_a, bool trans_b) const;
+  bool are_copies(const ValueIds& weights) const;
+  bool pays(ValueId projected, const ValueIds& weights) const;
+  bool add_products(ValueId gradient, GradientProducts& found) const;
+  bool are_alike(const GradientProducts& found) const;
+  bool find_sum(GradientProducts& found) const;
+
+  const Graph& graph_;
+  Users users_;
+  std::vector<bool> escaping_;
+};
+
+/// Joins what take() was given, node by node of the old graph.
+class ProductJoiner {
+ public:
+  explicit ProductJoiner(const Graph& graph) : graph_(graph), rewriter_(graph) {}
+
+  void take(const ForwardProducts& found);
+  /// `place` stands for the gradients until set_gradient().
+  void take(const GradientProducts& found, int place);
+
+  /// Whether the node is one of these products or goes with them; then it is done.
+  bool rewrite(int n);
+  /// The one product instead of several, of which the last may be anywhere before `at`; (..., all columns).
+  ValueId product(const ForwardProducts& found, const Node& at);
+  /// The gradients of `place`, side by side as the products' results would be.
+  void set_gradient(int place, ValueId gradient) { gradients_[place] = gradient; }
+
+  Rewriter& rewriter() { return rewriter_; }
+
+ private:
+  const Node& node(int n) const { return graph_.nodes()[size_t(n)]; }
+  ValueId side_by_side(const ValueIds& weights, const Node& at);
+  void join_sum(const Node& sum, int place);
+  void join_weights(int place);
+
+  const Graph& graph_;
+  Rewriter rewriter_;
+  std::map<int, GradientProducts> backward_;  // by place
+  std::map<int, int> sums_, weights_;         // places by last sum, and by products of weights
+  std::set<int> replaced_, done_;             // nodes without a place of their own; places whose weights are joined
+  std::map<int, ValueId> gradients_;          // by place, in the new graph
+  std::map<ValueIds, ValueId> joined_;        // weights side by side, likewise
+};
+
+}  // namespace tokamak
