@@ -83,6 +83,9 @@ struct Sharding {
   /// The same where only `numbered` factors are cut, of which any may be, each along any axes and in any blocks.
   ValueIds (*number)(GraphBuilder&, const Node& part, std::span<const ValueId> inputs,
                      std::span<const PlacedCut> cuts) = nullptr;
+  /// Of a composite op, whose outputs it gives as OpDef::decompose does: from ops that are cut, where `ranks` have
+  /// equal parts of a dim of its inputs that the rule keeps whole. Null: decompose does that.
+  ValueIds (*in_parts)(GraphBuilder&, const Node&, std::span<const ValueId> inputs, int64_t ranks) = nullptr;
 };
 
 /// One axis's cut of a dim, as in Cut (graph/argument_spec.h), in terms of a factor of the dim.

@@ -55,11 +55,13 @@ void reference(const Node& node, std::span<const HostTensor* const> in, std::spa
   }
 }
 
-// The padded logits with everything from `classes` on masked to minus infinity.
-ValueId masked(GraphBuilder& g, ValueId logits, ValueId column, int64_t classes) {
-  if (classes == g.shape(logits)[1]) return logits;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// (R, V) with everything from `classes` on masked to `padding`.
+ValueId masked(GraphBuilder& g, ValueId all, ValueId column, int64_t classes, double padding) {
+  if (classes == g.shape(all)[1]) return all;
   ValueId valid = less(g, column, constant(g, double(classes)));
-  return select(g, valid, logits, constant(g, -std::numeric_limits<double>::infinity()));
+  return select(g, valid, all, constant(g, padding));
 }
 
 ValueId as_column(GraphBuilder& g, ValueId row) { return reshape(g, row, {g.shape(row)[0], 1}); }
@@ -69,13 +71,40 @@ ValueIds decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> i
   Softcap cap = softcap_of(node.attrs);
   int64_t rows = g.shape(in[0])[0], classes = node.attrs.get_int("classes");
   ValueId column = iota(g, {1, g.shape(in[0])[1]}, 1);
-  ValueId logits = masked(g, in[0], column, classes);
-  ValueId capped = cap.cap > 0 ? masked(g, softcap(g, in[0], cap), column, classes) : logits;
+  ValueId logits = masked(g, in[0], column, classes, -kInfinity);
+  ValueId capped = cap.cap > 0 ? masked(g, softcap(g, in[0], cap), column, classes, -kInfinity) : logits;
   ValueId top = softcap(g, reduce_max(g, logits, {1}, true), cap);
   ValueId lse = add(g, log(g, reduce_sum(g, exp(g, sub(g, capped, top)), {1}, true)), top);
   ValueId target = as_column(g, in[1]);
   ValueId hit = equal(g, column, target);
   ValueId picked = softcap(g, reduce_sum(g, select(g, hit, in[0], constant(g, 0)), {1}, true), cap);
+  ValueId loss = select(g, less(g, target, constant(g, 0)), constant(g, 0), sub(g, lse, picked));
+  return {reshape(g, loss, {rows}), reshape(g, lse, {rows})};
+}
+
+// Each rank has its part of the classes: (R, V) is (R, ranks, V / ranks), of which the last dim is its own. What has to
+// be known of the others, the largest logit and two sums, are numbers a row, so that a rank reads its logits once: it
+// takes exp(logit - its own largest), and its sum is scaled when the largest of all is known. That of padding alone,
+// minus infinity, has no difference to itself, so it counts as the least number.
+ValueIds in_parts(GraphBuilder& g, const Node& node, std::span<const ValueId> in, int64_t ranks) {
+  Softcap cap = softcap_of(node.attrs);
+  int64_t rows = g.shape(in[0])[0], columns = g.shape(in[0])[1], classes = node.attrs.get_int("classes");
+  auto parts = [&](ValueId all) { return reshape(g, all, {rows, ranks, columns / ranks}); };
+  ValueId column = iota(g, {1, columns}, 1);
+  ValueId logits = masked(g, in[0], column, classes, -kInfinity);
+  ValueId capped = cap.cap > 0 ? masked(g, softcap(g, in[0], cap), column, classes, -kInfinity) : logits;
+  ValueId least = constant(g, double(std::numeric_limits<float>::lowest()));
+  ValueId largest = reduce_max(g, parts(logits), {2}, true);  // (R, ranks, 1)
+  ValueId top = softcap(g, select(g, less(g, largest, least), least, largest), cap);
+  ValueId sum = reduce_sum(g, exp(g, sub(g, parts(capped), top)), {2}, true);
+  ValueId target = as_column(g, in[1]);
+  ValueId hit = equal(g, column, target);
+  ValueId own = reduce_sum(g, parts(select(g, hit, in[0], constant(g, 0))), {2}, true);
+
+  ValueId top_of_all = reduce_max(g, top, {1}, false);  // (R, 1)
+  ValueId scale = exp(g, sub(g, top, reshape(g, top_of_all, {rows, 1, 1})));
+  ValueId lse = add(g, log(g, reduce_sum(g, mul(g, sum, scale), {1}, false)), top_of_all);
+  ValueId picked = softcap(g, reduce_sum(g, own, {1}, false), cap);
   ValueId loss = select(g, less(g, target, constant(g, 0)), constant(g, 0), sub(g, lse, picked));
   return {reshape(g, loss, {rows}), reshape(g, lse, {rows})};
 }
@@ -86,7 +115,7 @@ ValueIds gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy
           kNoValue};
 }
 
-// Rows apart. (Over a cut vocabulary the decomposition is what to cut: it needs no more than sums of rows.)
+// Rows apart. (Over a cut vocabulary in_parts is what to cut: it needs no more than sums of rows.)
 ShardingRule sharding(const NodeSpec& spec, std::span<const ValueType> outputs) {
   ShardingRule rule;
   OperandFactors logits = row_factors(rule, spec.inputs[0].shape), row = {logits[0]};
@@ -121,19 +150,33 @@ void grad_reference(const Node& node, std::span<const HostTensor* const> in, std
     }
 }
 
-ValueIds grad_decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
+// What padding has is masked in the logits, or in their probabilities: the same numbers.
+enum class Mask : uint8_t { kLogits, kProbabilities };
+
+ValueIds grad_of(GraphBuilder& g, const Node& node, std::span<const ValueId> in, Mask mask) {
   Softcap cap = softcap_of(node.attrs);
+  int64_t classes = node.attrs.get_int("classes");
   ValueId column = iota(g, {1, g.shape(in[0])[1]}, 1);
   ValueId t = cap.cap > 0 ? softcap_tanh(g, in[0], cap) : kNoValue;
-  ValueId capped = cap.cap > 0 ? mul(g, t, constant(g, cap.cap)) : in[0];
-  ValueId logits = masked(g, capped, column, node.attrs.get_int("classes"));
+  ValueId logits = cap.cap > 0 ? mul(g, t, constant(g, cap.cap)) : in[0];
+  if (mask == Mask::kLogits) logits = masked(g, logits, column, classes, -kInfinity);
   ValueId target = as_column(g, in[1]);
   ValueId dloss = select(g, less(g, target, constant(g, 0)), constant(g, 0), as_column(g, in[3]));
   ValueId p = exp(g, sub(g, logits, as_column(g, in[2])));
+  if (mask == Mask::kProbabilities) p = masked(g, p, column, classes, 0);
   ValueId dcapped = mul(g, sub(g, p, equal(g, column, target)), dloss);
   if (cap.cap == 0) return {dcapped};
   ValueId slope = mul(g, sub(g, constant(g, 1), mul(g, t, t)), constant(g, cap.cap * cap.steepness()));
   return {mul(g, dcapped, slope)};
+}
+
+ValueIds grad_decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
+  return grad_of(g, node, in, Mask::kLogits);
+}
+
+// The loss masks logits in another kernel, which would write them for this one.
+ValueIds grad_in_parts(GraphBuilder& g, const Node& node, std::span<const ValueId> in, int64_t) {
+  return grad_of(g, node, in, Mask::kProbabilities);
 }
 
 }  // namespace
@@ -150,7 +193,7 @@ constinit const OpDef cross_entropy = {.name = "cross_entropy",
                                        .cost = cost,
                                        .autocast = Autocast::kFull,
                                        .fusion = Fusion::kComposite,
-                                       .sharding = {.rule = sharding}};
+                                       .sharding = {.rule = sharding, .in_parts = in_parts}};
 constinit const OpDef cross_entropy_grad = {.name = "cross_entropy_grad",
                                             .min_inputs = 4,
                                             .max_inputs = 4,
@@ -162,7 +205,7 @@ constinit const OpDef cross_entropy_grad = {.name = "cross_entropy_grad",
                                             .cost = cost,
                                             .autocast = Autocast::kFull,
                                             .fusion = Fusion::kComposite,
-                                            .sharding = {.rule = sharding}};
+                                            .sharding = {.rule = sharding, .in_parts = grad_in_parts}};
 }  // namespace op
 
 ValueId cross_entropy(GraphBuilder& g, ValueId logits, ValueId targets, int64_t classes, const Softcap& softcap) {

@@ -205,6 +205,12 @@ constinit const OpDef sum_squares = {.name = "sum_squares",
                                      .sharding = {.rule = sum_squares_rule, .of_part = set_part_pieces}};
 }  // namespace op
 
+bool reduces_nothing(const Node& node, const ValueType& input) {
+  if ((node.op != &op::reduce_sum && node.op != &op::reduce_max) || input.dtype != DType::kF32) return false;
+  const auto& dims = node.attrs.get_ints("dims");
+  return std::all_of(dims.begin(), dims.end(), [&](int64_t dim) { return input.shape[size_t(dim)] == 1; });
+}
+
 ValueId reduce_sum(GraphBuilder& g, ValueId a, std::vector<int64_t> dims, bool keep) {
   return g.add1(op::reduce_sum, {a}, {{"dims", std::move(dims)}, {"keep", keep}});
 }

@@ -102,21 +102,27 @@ double WayChooser::cost_to_have(ValueId value, size_t axis, const Placement& to)
   return least;
 }
 
-bool WayChooser::would_gather(const Node& node, const ShardingRule& rule, const std::vector<Way>& ways) const {
+int64_t WayChooser::ranks_to_gather(const Node& node, const ShardingRule& rule, const std::vector<Way>& ways) const {
+  int64_t ranks = 1;
+  for (size_t axis = 0; axis < mesh_.axes.size(); ++axis)
+    if (would_gather(node, rule, ways, axis)) ranks *= mesh_.axes[axis].size;
+  return ranks;
+}
+
+bool WayChooser::would_gather(const Node& node, const ShardingRule& rule, const std::vector<Way>& ways,
+                              size_t axis) const {
   const Graph& graph = whole_.graph();
   int64_t largest = 0;
   for (ValueId input : node.inputs) largest = std::max(largest, num_elements(graph.shape(input)));
-  for (size_t i = 0; i < node.inputs.size(); ++i)
-    for (size_t axis = 0; axis < mesh_.axes.size(); ++axis) {
-      if (num_elements(graph.shape(node.inputs[i])) < largest) continue;
-      if (whole_.is_made_where_read(node.inputs[i]) || input_of(rule, ways[axis], i).is_cut()) continue;
-      auto is_gathered = [&](const Placed& share) {
-        return share.at[axis].is_cut() &&
-               cut_of(rule, rule.inputs[i], share.at[axis], mesh_.axes[axis].size).factor < 0;
-      };
-      const std::vector<Placed>& known = shares_.of(node.inputs[i]);
-      if (std::all_of(known.begin(), known.end(), is_gathered)) return true;
-    }
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (num_elements(graph.shape(node.inputs[i])) < largest) continue;
+    if (whole_.is_made_where_read(node.inputs[i]) || input_of(rule, ways[axis], i).is_cut()) continue;
+    auto is_gathered = [&](const Placed& share) {
+      return share.at[axis].is_cut() && cut_of(rule, rule.inputs[i], share.at[axis], mesh_.axes[axis].size).factor < 0;
+    };
+    const std::vector<Placed>& known = shares_.of(node.inputs[i]);
+    if (std::all_of(known.begin(), known.end(), is_gathered)) return true;
+  }
   return false;
 }
 

@@ -19,8 +19,9 @@ class WayChooser {
   /// One for each axis.
   std::vector<Way> choose(const Node& node, const ShardingRule& rule) const;
 
-  /// Whether a large input would have to be gathered because the op needs all of a dim that is cut.
-  bool would_gather(const Node& node, const ShardingRule& rule, const std::vector<Way>& ways) const;
+  /// How many ranks have parts of a large input that would have to be gathered, because the op needs all of a dim that
+  /// is cut; 1: none would.
+  int64_t ranks_to_gather(const Node& node, const ShardingRule& rule, const std::vector<Way>& ways) const;
 
   /// Bytes that have to be sent for the value to lie so along the axis, at least.
   double cost_to_have(ValueId value, size_t axis, const Placement& to) const;
@@ -29,6 +30,7 @@ class WayChooser {
   const Placements& wanted(ValueId value) const;
 
  private:
+  bool would_gather(const Node& node, const ShardingRule& rule, const std::vector<Way>& ways, size_t axis) const;
   Way choose_along(const Node& node, const ShardingRule& rule, size_t axis, const std::vector<Way>& before) const;
   double cost_of(const Node& node, const ShardingRule& rule, const Way& way, const std::vector<Way>& before) const;
   Placement wanted_along(const Node& node, ValueId output, size_t axis) const;

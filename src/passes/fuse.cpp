@@ -12,6 +12,7 @@ namespace {
 
 constexpr int kCheapNodes = 4;                 // of a producer that every reader computes again
 constexpr double kWorthReadingOnce = 1 << 16;  // bytes
+constexpr double kMostHeld = 1.0 / 64;         // of these: what may live longer for it
 
 class Fuser {
  public:
@@ -72,27 +73,31 @@ class Fuser {
     return c.recompute && c.phase == Phase::kBackward && p.phase != Phase::kBackward;
   }
 
-  // Flat groups over one space that read a value each by itself read it once as one. The earlier one can wait where
-  // nobody reads it before the later one, which then does not depend on it, and where its inputs live as long anyway.
+  // Flat groups, or row groups, over one space that read a value each by itself read it once as one. The earlier one
+  // can wait where nobody reads it before the later one, which then does not depend on it, and where next to none of
+  // its inputs live longer for it.
   bool absorb_sibling(int later) {
-    if (group(later).kind != &op::flat) return false;
+    if (group(later).kind != &op::flat && group(later).kind != &op::row) return false;
     for (ValueId input : units_.inputs(later)) {
       if (units_.bytes(input) < kWorthReadingOnce) continue;
       for (int earlier : units_.users(input))
-        if (earlier != later && units_.is_live_group(earlier) && merge_siblings(earlier, later)) return true;
+        if (earlier != later && units_.is_live_group(earlier) && merge_siblings(earlier, later, units_.bytes(input)))
+          return true;
     }
     return false;
   }
 
-  bool merge_siblings(int earlier, int later) {
+  bool merge_siblings(int earlier, int later, double shared) {
     const GroupBody &a = group(earlier), &b = group(later);
     const Node &first = *units_[earlier].node, &second = *units_[later].node;
-    bool alike = a.kind == &op::flat && a.rows == b.rows && a.cols == b.cols && first.phase == second.phase &&
+    bool alike = a.kind == b.kind && a.rows == b.rows && a.cols == b.cols && first.phase == second.phase &&
                  first.recompute == second.recompute;
     if (!alike || units_.position(earlier) > units_.position(later)) return false;
     if (legal_position(earlier, later) != units_.position(later)) return false;
+    double held = 0;
     for (ValueId input : units_.inputs(earlier))
-      if (units_.producer(input) >= 0 && units_.last_use(input) < units_.position(later)) return false;
+      if (units_.producer(input) >= 0 && units_.last_use(input) < units_.position(later)) held += units_.bytes(input);
+    if (held > kMostHeld * shared) return false;
     std::optional<GroupBody> joined = combine_groups(a, b);
     if (!joined || !within_limits(*joined)) return false;
     units_.merge(earlier, later, std::move(*joined), units_.position(later));

@@ -7,6 +7,7 @@
 #include "ops/movement.h"
 #include "ops/pointwise.h"
 #include "ops/redistribute.h"
+#include "ops/reduce.h"
 #include "passes/choose_way.h"
 #include "passes/eliminate_common_subexpressions.h"
 #include "passes/eliminate_dead_code.h"
@@ -82,7 +83,8 @@ class Sharder {
     if (node.op == &op::redistribute) return visit_redistribute(node);
     if (rule.sums_inputs) return visit_sum(node);
     std::vector<Way> ways = chooser_.choose(node, rule);
-    if (node.op->fusion == Fusion::kComposite && chooser_.would_gather(node, rule, ways)) return visit_decomposed(node);
+    if (node.op->fusion == Fusion::kComposite)
+      if (int64_t ranks = chooser_.ranks_to_gather(node, rule, ways); ranks > 1) return visit_decomposed(node, ranks);
     emit(node, rule, ways);
     if (node.op->fusion == Fusion::kView) view_all_shares(node, rule);
   }
@@ -120,7 +122,9 @@ class Sharder {
     }
     Node part = node;
     if (node.op->sharding.of_part) node.op->sharding.of_part(part.attrs, input_shapes, output_shapes);
-    ValueIds outputs = append(part, inputs, rule, ways);
+    bool is_view =
+        node.op->fusion == Fusion::kReduction && reduces_nothing(part, g_.type(inputs[0]));  // but over ranks
+    ValueIds outputs = is_view ? ValueIds{reshape(g_, inputs[0], output_shapes[0])} : append(part, inputs, rule, ways);
     for (size_t o = 0; o < outputs.size(); ++o) {
       ValueType expected{whole_.type(node.outputs[o]).dtype, output_shapes[o]};
       TOKAMAK_CHECK(g_.type(outputs[o]) == expected, "[shard] a share is {} instead of {}",
@@ -148,10 +152,12 @@ class Sharder {
   }
 
   // As what it is made of, which allows more ways.
-  void visit_decomposed(const Node& node) {
+  void visit_decomposed(const Node& node, int64_t ranks) {
     auto first = whole_.nodes().size();
     source_.append().append_like(node);
-    ValueIds outputs = node.op->decompose(source_.append(), node, node.inputs);
+    ValueIds outputs = node.op->sharding.in_parts
+                           ? node.op->sharding.in_parts(source_.append(), node, node.inputs, ranks)
+                           : node.op->decompose(source_.append(), node, node.inputs);
     std::vector<bool> needed(size_t(whole_.num_values()), false);
     for (size_t o = 0; o < outputs.size(); ++o) {
       ValueId output = node.outputs[o];

@@ -23,6 +23,7 @@ std::vector<OpCase> cross_entropy_cases() {
   std::vector<OpCase> cases = {
       {"All", &op::cross_entropy, {f32({4, 7}, -3, 3), i32({4}, 0, 7)}, classes(7)},
       {"Padded", &op::cross_entropy, {f32({4, 9}, -3, 3), i32({4}, 0, 7)}, classes(7)},
+      {"HalfIsPadding", &op::cross_entropy, {f32({4, 8}, -3, 3), i32({4}, 0, 3)}, classes(3)},
       {"Unlabelled", &op::cross_entropy, {f32({9, 5}, -3, 3), i32({9}, -3, 5)}, classes(5)},
       {"Large", &op::cross_entropy, {f32({3, 7}, 300, 900), i32({3}, 0, 7)}, classes(7)},
       {"Long", &op::cross_entropy, {f32({3, 5001}, -3, 3), i32({3}, 0, 5000)}, classes(5000)},
@@ -36,6 +37,7 @@ std::vector<OpCase> cross_entropy_cases() {
        capped(7, {2, 5, 4})},
       {"All", &op::cross_entropy_grad, {f32({4, 7}), i32({4}, 0, 7), lse, dloss}, classes(7)},
       {"Padded", &op::cross_entropy_grad, {f32({4, 9}), i32({4}, 0, 7), lse, dloss}, classes(7)},
+      {"HalfIsPadding", &op::cross_entropy_grad, {f32({4, 8}), i32({4}, 0, 3), lse, dloss}, classes(3)},
       {"Unlabelled", &op::cross_entropy_grad, {f32({4, 7}), i32({4}, -7, 7), lse, dloss}, classes(7)},
   };
   return with_gradients(std::move(cases), op::cross_entropy, 1);

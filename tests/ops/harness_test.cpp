@@ -18,6 +18,8 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include <cmath>
 
 namespace tokamak::test {
@@ -146,14 +148,14 @@ TEST_P(OpTest, PrintsAndParsesBack) {
   EXPECT_EQ(print(parse_graph(text, find_op)), text);
 }
 
-TEST_P(OpTest, ReferenceEqualsDecomposition) {
-  const OpCase& c = GetParam();
-  if (!c.op->decompose || !all_f32(c)) return;
+using Decompose = std::function<ValueIds(GraphBuilder&, const Node&, std::span<const ValueId>)>;
+
+void expect_reference_of(const OpCase& c, const Decompose& decompose) {
   Graph graph = case_graph(c), simpler("simpler");
   GraphBuilder g(simpler);
   ValueIds inputs;
   for (size_t i = 0; i < c.inputs.size(); ++i) inputs.push_back(g.input(fmt::format("x{}", i), c.inputs[i].type));
-  ValueIds outputs = c.op->decompose(g, graph.nodes()[0], inputs);
+  ValueIds outputs = decompose(g, graph.nodes()[0], inputs);
   ASSERT_EQ(outputs.size(), graph.results().size());
   for (size_t i = 0; i < outputs.size(); ++i) {
     EXPECT_EQ(g.type(outputs[i]), graph.type(graph.results()[i].value));
@@ -167,6 +169,24 @@ TEST_P(OpTest, ReferenceEqualsDecomposition) {
     for (size_t i = 0; i < outputs.size(); ++i)
       EXPECT_LE(difference(b.results[i], a.results[i]), kDecomposeTolerance) << "output " << i;
   }
+}
+
+TEST_P(OpTest, ReferenceEqualsDecomposition) {
+  const OpCase& c = GetParam();
+  if (c.op->decompose && all_f32(c)) expect_reference_of(c, c.op->decompose);
+}
+
+// In as few parts of the last dim of its first input as can be equal, and in one.
+TEST_P(OpTest, ReferenceEqualsParts) {
+  const OpCase& c = GetParam();
+  auto in_parts = c.op->sharding.in_parts;
+  if (!in_parts || !all_f32(c)) return;
+  int64_t last = c.inputs[0].type.shape.back(), ranks = 2;
+  while (last % ranks != 0) ++ranks;
+  for (int64_t parts : {int64_t(1), ranks})
+    expect_reference_of(c, [&](GraphBuilder& g, const Node& node, std::span<const ValueId> inputs) {
+      return in_parts(g, node, inputs, parts);
+    });
 }
 
 TEST_P(OpTest, GradientEqualsFiniteDifferences) {

@@ -91,5 +91,23 @@ TEST(FuseSiblings, KeepNothingLonger) {
   EXPECT_EQ(count_ops(after, "flat"), 2) << print(after);
 }
 
+// Sums of rows, of which the first also reads a vector that nobody needs later: it is small beside what both read.
+TEST(FuseSiblings, AreRowsToo) {
+  Graph after = fused(R"(graph g {
+    input x = %0 : f32[512,2048]
+    input b = %1 : f32[2048,1]
+    input c = %2 : f32[1,1]
+    %3 = matmul(%1, %2) {trans_a=false, trans_b=false} : f32[2048,1]
+    %4 = reshape(%3) {shape=[1,2048]} : f32[1,2048]
+    %5 = mul(%0, %4) : f32[512,2048]
+    %6 = reduce_sum(%5) {dims=[1], keep=true} : f32[512,1]
+    %7 = mul(%0, %0) : f32[512,2048]
+    %8 = reduce_sum(%7) {dims=[1], keep=true} : f32[512,1]
+    result a = %6
+    result b = %8
+  })");
+  EXPECT_EQ(count_ops(after, "row"), 1) << print(after);
+}
+
 }  // namespace
 }  // namespace tokamak
