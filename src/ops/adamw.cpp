@@ -15,6 +15,7 @@
 #include "graph/builder.h"
 #include "graph/host_tensor.h"
 #include "ops/generate.h"
+#include "ops/many_tensors.h"
 #include "ops/pointwise.h"
 #include "ops/scalar_math.h"
 #include "ops/sharding_rules.h"
@@ -164,18 +165,17 @@ constinit const OpDef adamw = {.name = "adamw",
                                .fusion = Fusion::kComposite,
                                .sharding = {.rule = elementwise_rule},
                                .in_place = [](const Node&, int output) { return output == 0 ? 0 : output + 1; }};
-constinit const OpDef multi_adamw = {
+constinit const OpDef multi_adamw = of_many_tensors({
     .name = "multi_adamw",
     .min_inputs = 3,
-    .max_inputs = -1,
     .attrs = kMultiAttrs,
     .infer = infer_multi,
     .no_gradient = kNoGradient,
     .reference = multi_reference,
     .decompose = multi_decompose,
     .cost = multi_cost,
-    .autocast = Autocast::kFull,
-    .in_place = [](const Node&, int output) { return 3 + output / 3 * 4 + (output % 3 == 0 ? 0 : output % 3 + 1); }};
+    .in_place = [](const Node&, int output) { return 3 + output / 3 * 4 + (output % 3 == 0 ? 0 : output % 3 + 1); },
+});
 }  // namespace op
 
 Attrs adamw_attrs(const Node& multi, size_t tensor) {

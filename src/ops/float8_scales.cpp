@@ -6,6 +6,7 @@
 #include "graph/builder.h"
 #include "graph/host_tensor.h"
 #include "ops/generate.h"
+#include "ops/many_tensors.h"
 #include "ops/pointwise.h"
 #include "ops/reduce.h"
 
@@ -92,26 +93,15 @@ ValueIds decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> i
   return outputs;
 }
 
-// Each element is compared.
-Cost cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
-  Cost cost = default_cost(spec, outputs);
-  cost.flops = 0;
-  for (const ValueType& type : spec.inputs) cost.flops += double(num_elements(type.shape));
-  return cost;
-}
-
 }  // namespace
 
 namespace op {
-constinit const OpDef float8_scales = {.name = "float8_scales",
-                                       .max_inputs = -1,
-                                       .attrs = kAttrs,
-                                       .infer = infer,
-                                       .no_gradient = "made when all gradients are there",
-                                       .reference = reference,
-                                       .decompose = decompose,
-                                       .cost = cost,
-                                       .autocast = Autocast::kFull};
+constinit const OpDef float8_scales = of_many_tensors({.name = "float8_scales",
+                                                       .attrs = kAttrs,
+                                                       .infer = infer,
+                                                       .no_gradient = "made when all gradients are there",
+                                                       .reference = reference,
+                                                       .decompose = decompose});
 }  // namespace op
 
 std::array<ValueId, 4> operands_of(const Float8Bound& bound) {

@@ -12,6 +12,7 @@
 #include "ops/float8.h"
 #include "ops/generate.h"
 #include "ops/interpret.h"
+#include "ops/many_tensors.h"
 #include "ops/movement.h"
 #include "ops/pointwise.h"
 #include "ops/reduce.h"
@@ -116,28 +117,21 @@ ValueIds decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> i
 
 // Each weight is read twice: for its largest element, and for its copies.
 Cost cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
-  constexpr double kFlops = 3;  // of an element
-  Cost cost = default_cost(spec, outputs);
-  cost.flops = 0;
-  for (size_t i = 0; i < spec.inputs.size(); ++i) {
-    cost.flops += kFlops * double(num_elements(spec.inputs[i].shape));
-    cost.bytes += double(num_bytes(spec.inputs[i]));
-  }
+  Cost cost = cost_of_elements<3>(spec, outputs);
+  for (const ValueType& type : spec.inputs) cost.bytes += double(num_bytes(type));
   return cost;
 }
 
 }  // namespace
 
 namespace op {
-constinit const OpDef float8_weights = {.name = "float8_weights",
-                                        .max_inputs = -1,
-                                        .attrs = kAttrs,
-                                        .infer = infer,
-                                        .no_gradient = "made when all gradients are there",
-                                        .reference = reference,
-                                        .decompose = decompose,
-                                        .cost = cost,
-                                        .autocast = Autocast::kFull};
+constinit const OpDef float8_weights = of_many_tensors({.name = "float8_weights",
+                                                        .attrs = kAttrs,
+                                                        .infer = infer,
+                                                        .no_gradient = "made when all gradients are there",
+                                                        .reference = reference,
+                                                        .decompose = decompose,
+                                                        .cost = cost});
 }  // namespace op
 
 std::vector<StoredCopies> stored_copies(const Node& node) {

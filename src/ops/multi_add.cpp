@@ -7,6 +7,7 @@
 #include "graph/builder.h"
 #include "graph/host_tensor.h"
 #include "ops/interpret.h"
+#include "ops/many_tensors.h"
 #include "ops/pointwise.h"
 
 namespace tokamak {
@@ -64,17 +65,15 @@ Cost cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
 }  // namespace
 
 namespace op {
-constinit const OpDef multi_add = {.name = "multi_add",
-                                   .min_inputs = 2,
-                                   .max_inputs = -1,
-                                   .attrs = kAttrs,
-                                   .infer = infer,
-                                   .gradient = gradient,
-                                   .reference = reference,
-                                   .decompose = decompose,
-                                   .cost = cost,
-                                   .autocast = Autocast::kFull,
-                                   .in_place = [](const Node&, int output) { return output; }};
+constinit const OpDef multi_add = of_many_tensors({.name = "multi_add",
+                                                   .min_inputs = 2,
+                                                   .attrs = kAttrs,
+                                                   .infer = infer,
+                                                   .gradient = gradient,
+                                                   .reference = reference,
+                                                   .decompose = decompose,
+                                                   .cost = cost,
+                                                   .in_place = [](const Node&, int output) { return output; }});
 }  // namespace op
 
 ValueIds multi_add(GraphBuilder& g, const std::vector<ValueIds>& terms) {

@@ -7,6 +7,7 @@
 #include "graph/builder.h"
 #include "graph/host_tensor.h"
 #include "ops/interpret.h"
+#include "ops/many_tensors.h"
 #include "ops/pointwise.h"
 
 namespace tokamak {
@@ -46,26 +47,15 @@ ValueIds decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> i
   return outputs;
 }
 
-// One FLOP for an element, of every tensor.
-Cost cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
-  Cost cost = default_cost(spec, outputs);
-  cost.flops = 0;
-  for (const ValueType& type : outputs) cost.flops += double(num_elements(type.shape));
-  return cost;
-}
-
 }  // namespace
 
 namespace op {
-constinit const OpDef multi_cast = {.name = "multi_cast",
-                                    .max_inputs = -1,
-                                    .attrs = kAttrs,
-                                    .infer = infer,
-                                    .gradient = gradient,
-                                    .reference = reference,
-                                    .decompose = decompose,
-                                    .cost = cost,
-                                    .autocast = Autocast::kFull};
+constinit const OpDef multi_cast = of_many_tensors({.name = "multi_cast",
+                                                    .attrs = kAttrs,
+                                                    .infer = infer,
+                                                    .gradient = gradient,
+                                                    .reference = reference,
+                                                    .decompose = decompose});
 }  // namespace op
 
 ValueIds multi_cast(GraphBuilder& g, ValueIds values, DType to) {

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "graph/host_tensor.h"
 #include "ops/generate.h"
+#include "ops/many_tensors.h"
 #include "ops/movement.h"
 #include "ops/pointwise.h"
 #include "ops/pointwise_op.h"
@@ -71,12 +72,6 @@ ValueIds max_gradient(GraphBuilder& g, const Node& node, std::span<const ValueId
   ValueId hit = equal(g, node.inputs[0], keep_dims(g, node, node.outputs[0]));
   ValueId count = reduce_sum(g, hit, node.attrs.get_ints("dims"), true);
   return {mul(g, hit, div(g, keep_dims(g, node, dy[0]), count))};
-}
-
-Cost reduce_cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
-  Cost cost = default_cost(spec, outputs);
-  cost.flops = double(num_elements(spec.inputs[0].shape));
-  return cost;
 }
 
 // How many sums of each tensor are wanted; 0: one of all tensors.
@@ -166,13 +161,6 @@ ValueIds sum_squares_gradient(GraphBuilder& g, const Node& node, std::span<const
   return grads;
 }
 
-Cost sum_squares_cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
-  Cost cost = default_cost(spec, outputs);
-  cost.flops = 0;
-  for (const ValueType& type : spec.inputs) cost.flops += 2 * double(num_elements(type.shape));
-  return cost;
-}
-
 }  // namespace
 
 namespace op {
@@ -181,7 +169,7 @@ constinit const OpDef reduce_sum = {.name = "reduce_sum",
                                     .infer = infer_reduce,
                                     .gradient = sum_gradient,
                                     .reference = sum_reference,
-                                    .cost = reduce_cost,
+                                    .cost = cost_of_elements<1>,
                                     .autocast = Autocast::kFull,
                                     .fusion = Fusion::kReduction,
                                     .sharding = {.rule = sum_rule}};
@@ -190,19 +178,18 @@ constinit const OpDef reduce_max = {.name = "reduce_max",
                                     .infer = infer_reduce,
                                     .gradient = max_gradient,
                                     .reference = max_reference,
-                                    .cost = reduce_cost,
+                                    .cost = cost_of_elements<1>,
                                     .autocast = Autocast::kFull,
                                     .fusion = Fusion::kReduction,
                                     .sharding = {.rule = max_rule}};
-constinit const OpDef sum_squares = {.name = "sum_squares",
-                                     .max_inputs = -1,
-                                     .attrs = kSquaresAttrs,
-                                     .infer = infer_sum_squares,
-                                     .gradient = sum_squares_gradient,
-                                     .reference = sum_squares_reference,
-                                     .cost = sum_squares_cost,
-                                     .autocast = Autocast::kFull,
-                                     .sharding = {.rule = sum_squares_rule, .of_part = set_part_pieces}};
+constinit const OpDef sum_squares =
+    of_many_tensors({.name = "sum_squares",
+                     .attrs = kSquaresAttrs,
+                     .infer = infer_sum_squares,
+                     .gradient = sum_squares_gradient,
+                     .reference = sum_squares_reference,
+                     .cost = cost_of_elements<2>,
+                     .sharding = {.rule = sum_squares_rule, .of_part = set_part_pieces}});
 }  // namespace op
 
 bool reduces_nothing(const Node& node, const ValueType& input) {

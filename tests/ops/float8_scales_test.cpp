@@ -1,8 +1,5 @@
 #include "ops/float8_scales.h"
-#include "graph/rewriter.h"
 #include "tests/ops/harness.h"
-#include "tests/support/random_tensors.h"
-#include "tests/support/run_on_cpu.h"
 
 #include <gtest/gtest.h>
 
@@ -38,17 +35,7 @@ TEST(Float8Scales, AreTheBoundBy448) {
   EXPECT_GT(zeros[0][0], 0) << "an inverse that is a number";
 }
 
-TEST(Float8Scales, HasTheBitsOfItsDecomposition) {
-  Graph graph = case_graph(float8_scales_cases()[1]);
-  Rewriter rewriter(graph);
-  const Node& node = graph.nodes()[0];
-  rewriter.replace(node.outputs, node.op->decompose(rewriter.in_place_of(node), node, rewriter.map(node.inputs)));
-  Graph simple = rewriter.finish();
-  std::vector<HostTensor> arguments = random_arguments(graph);
-  Interpretation got = run_on_cpu(graph, arguments), expected = run_on_cpu(simple, arguments);
-  for (size_t i = 0; i < expected.results.size(); ++i)
-    EXPECT_EQ(got.results[i].data, expected.results[i].data) << "output " << i;
-}
+TEST(Float8Scales, HasTheBitsOfItsDecomposition) { expect_bits_of_decomposition(float8_scales_cases()[1]); }
 
 TEST(Float8Scales, RefusesWhatIsNoBound) {
   expect_refused({"", &op::float8_scales, {f32({4})}, bounds({8}, {4})}, "in has 1 to 7, or 12 to 15, got 8");

@@ -1,9 +1,5 @@
 #include "ops/float8_weights.h"
-#include "graph/builder.h"
-#include "graph/rewriter.h"
 #include "tests/ops/harness.h"
-#include "tests/support/random_tensors.h"
-#include "tests/support/run_on_cpu.h"
 
 #include <gtest/gtest.h>
 
@@ -46,17 +42,7 @@ TEST(Float8Weights, ScalesTheLargestTo448) {
 }
 
 // The kernel rounds as the ops do that it stands for, one after the other.
-TEST(Float8Weights, HasTheBitsOfItsDecomposition) {
-  Graph graph = case_graph(float8_weights_cases()[0]);
-  Rewriter rewriter(graph);
-  const Node& node = graph.nodes()[0];
-  rewriter.replace(node.outputs, node.op->decompose(rewriter.in_place_of(node), node, rewriter.map(node.inputs)));
-  Graph simple = rewriter.finish();
-  std::vector<HostTensor> arguments = random_arguments(graph);
-  Interpretation got = run_on_cpu(graph, arguments), expected = run_on_cpu(simple, arguments);
-  for (size_t i = 0; i < expected.results.size(); ++i)
-    EXPECT_EQ(got.results[i].data, expected.results[i].data) << "output " << i;
-}
+TEST(Float8Weights, HasTheBitsOfItsDecomposition) { expect_bits_of_decomposition(float8_weights_cases()[0]); }
 
 TEST(Float8Weights, FindsTheLongestColumn) {
   std::vector<double> weight(256, 1);

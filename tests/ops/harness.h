@@ -92,6 +92,9 @@ std::vector<HostTensor> case_arguments(const OpCase& c, uint64_t seed = 1);
 /// The outputs of the op's reference kernel for given values of the inputs.
 std::vector<HostTensor> evaluate(const OpCase& c, const std::vector<std::vector<double>>& inputs);
 
+/// Expects of the CPU's kernel the bits of the ops that the case's op stands for, run one after the other there.
+void expect_bits_of_decomposition(const OpCase& c);
+
 /// Expects the builder to refuse the node with a UserError that holds the piece.
 void expect_refused(const OpCase& c, const std::string& piece);
 

@@ -2,6 +2,7 @@
 
 #include "autodiff/differentiate.h"
 #include "base/random.h"
+#include "graph/rewriter.h"
 #include "graph/text.h"
 #include "ops/all_ops.h"
 #include "ops/collective.h"
@@ -330,6 +331,18 @@ std::vector<HostTensor> evaluate(const OpCase& c, const std::vector<std::vector<
   std::vector<HostTensor> arguments;
   for (size_t i = 0; i < inputs.size(); ++i) arguments.emplace_back(c.inputs[i].type, inputs[i]);
   return interpret(case_graph(c), arguments).results;
+}
+
+void expect_bits_of_decomposition(const OpCase& c) {
+  Graph graph = case_graph(c);
+  Rewriter rewriter(graph);
+  const Node& node = graph.nodes()[0];
+  rewriter.replace(node.outputs, node.op->decompose(rewriter.in_place_of(node), node, rewriter.map(node.inputs)));
+  Graph simple = rewriter.finish();
+  std::vector<HostTensor> arguments = case_arguments(c);
+  Interpretation got = run_on_cpu(graph, arguments), expected = run_on_cpu(simple, arguments);
+  for (size_t i = 0; i < expected.results.size(); ++i)
+    EXPECT_EQ(got.results[i].data, expected.results[i].data) << c.name << ", output " << i;
 }
 
 void expect_refused(const OpCase& c, const std::string& piece) {

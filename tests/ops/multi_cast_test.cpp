@@ -31,6 +31,10 @@ TEST(MultiCast, RoundsTiesToEven) {
   EXPECT_EQ(out[1].data, (std::vector<double>{-0.5}));
 }
 
+TEST(MultiCast, HasTheBitsOfItsDecomposition) {
+  for (const OpCase& c : multi_cast_cases()) expect_bits_of_decomposition(c);
+}
+
 TEST(MultiCast, RefusesIntegers) {
   expect_refused({"", &op::multi_cast, {f32({2}), i32({3}, 0, 5)}, to("bf16")}, "expected float tensors, got i32[3]");
   expect_refused({"", &op::multi_cast, {f32({2})}, to("i32")}, "expected a float type to cast to, got i32");
