@@ -1,8 +1,6 @@
 # TOKAMAK_CUDNN: whether attention may go through cuDNN. cudnn_files names the files of src/backend/cuda/cudnn/ that are
 # built: frontend and library where cuDNN and the headers of cudnn-frontend are found, else absent; tokamak_cudnn carries
 # what they need.
-set(TOKAMAK_CUDNN "auto" CACHE STRING "Attention by cuDNN: on, off or auto (when it and cudnn-frontend are found)")
-set_property(CACHE TOKAMAK_CUDNN PROPERTY STRINGS auto on off)
 set(TOKAMAK_CUDNN_FRONTEND "" CACHE PATH "Folder with cudnn_frontend.h of NVIDIA's cudnn-frontend; its headers need it to be called include")
 
 # Python's packages (nvidia-cudnn-cu12, -cu13) bring the library as well.
@@ -23,29 +21,26 @@ find_path(TOKAMAK_CUDNN_FRONTEND_INCLUDE cudnn_frontend.h
           PATH_SUFFIXES include)
 mark_as_advanced(TOKAMAK_PYTHON TOKAMAK_CUDNN_INCLUDE TOKAMAK_CUDNN_LIBRARY TOKAMAK_CUDNN_FRONTEND_INCLUDE)
 
-set(cudnn_missing)
-if(TOKAMAK_CUDNN STREQUAL "off")
-  set(cudnn_missing "TOKAMAK_CUDNN=off")
-elseif(NOT TOKAMAK_CUDNN_INCLUDE OR NOT TOKAMAK_CUDNN_LIBRARY)
-  set(cudnn_missing "no cuDNN 9 was found")
+set(lacks)
+if(NOT TOKAMAK_CUDNN_INCLUDE OR NOT TOKAMAK_CUDNN_LIBRARY)
+  set(lacks LACKS "no cuDNN 9 was found")
 elseif(NOT TOKAMAK_CUDNN_FRONTEND_INCLUDE)
-  set(cudnn_missing "no cudnn_frontend.h was found (run tools/setup.sh build, or set TOKAMAK_CUDNN_FRONTEND)")
+  set(lacks LACKS "no cudnn_frontend.h was found" INSTALL "Run tools/setup.sh build, or set TOKAMAK_CUDNN_FRONTEND")
 else()
   # The oldest front-end that says how statistics are asked for as this program does.
   file(STRINGS ${TOKAMAK_CUDNN_FRONTEND_INCLUDE}/cudnn_frontend/graph_properties.h cudnn_recent
        REGEX "set_generate_stats" LIMIT_COUNT 1)
   if(NOT cudnn_recent)
-    set(cudnn_missing "the cudnn-frontend in ${TOKAMAK_CUDNN_FRONTEND_INCLUDE} is too old")
+    set(lacks LACKS "the cudnn-frontend in ${TOKAMAK_CUDNN_FRONTEND_INCLUDE} is too old")
   endif()
 endif()
 
+tokamak_optional(CUDNN HELP "Attention by cuDNN" ${lacks}
+                 WITHOUT "Attention on CUDA: own kernels, slower than cuDNN's")
+
 add_library(tokamak_cudnn INTERFACE)
-if(cudnn_missing AND TOKAMAK_CUDNN STREQUAL "on")
-  message(FATAL_ERROR "TOKAMAK_CUDNN=on, but ${cudnn_missing}.")
-elseif(cudnn_missing)
-  set(cudnn_files absent)
-  message(STATUS "Attention on CUDA: own kernels, slower than cuDNN's, as ${cudnn_missing}")
-else()
+set(cudnn_files absent)
+if(CUDNN_used)
   set(cudnn_files frontend library)
   # Not for who links the installed libraries: the front-end may lie in the source tree (tools/setup.sh).
   target_include_directories(tokamak_cudnn SYSTEM INTERFACE $<BUILD_INTERFACE:${TOKAMAK_CUDNN_INCLUDE}>

@@ -7,6 +7,7 @@ function(tokamak_require package debian)
   endif()
 endfunction()
 
+include(TokamakOptional)
 tokamak_require(fmt libfmt-dev)
 tokamak_require(nlohmann_json nlohmann-json3-dev)
 tokamak_require(tomlplusplus libtomlplusplus-dev)

@@ -49,7 +49,7 @@ include(\"${PROJECT_SOURCE_DIR}/cmake/install_share.cmake\")" COMPONENT program)
 # Interface libraries that carry what the libraries link (cmake/Tokamak*.cmake, cmake/TokamakSources.cmake).
 set(carriers tokamak_everything tokamak_parallel tokamak_matmul tokamak_cuda_libraries)
 list(TRANSFORM TOKAMAK_SOURCE_LIBRARIES PREPEND tokamak_source_ OUTPUT_VARIABLE sources)
-foreach(carrier tokamak_cudnn tokamak_nccl tokamak_cupti ${sources})
+foreach(carrier tokamak_cudnn tokamak_nccl tokamak_cupti tokamak_http ${sources})
   if(TARGET ${carrier})
     list(APPEND carriers ${carrier})
   endif()

@@ -1,7 +1,5 @@
 # TOKAMAK_NCCL: whether ranks can be GPUs. nccl_files names the files of src/backend/cuda/nccl/ that are built; tokamak_nccl
 # carries what they need. The library itself is opened when it is needed.
-set(TOKAMAK_NCCL "auto" CACHE STRING "Ranks on GPUs, by NCCL: on, off or auto (when its header is found)")
-set_property(CACHE TOKAMAK_NCCL PROPERTY STRINGS auto on off)
 # Python's packages (nvidia-nccl-cu12, -cu13) bring the header as well.
 set(nccl_python)
 if(TOKAMAK_PYTHON)
@@ -12,12 +10,16 @@ find_path(TOKAMAK_NCCL_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ${nccl_p
 find_library(TOKAMAK_NCCL_LIBRARY NAMES nccl libnccl.so.2
              HINTS ${TOKAMAK_NCCL_INCLUDE}/../lib ${TOKAMAK_NCCL_INCLUDE}/../lib64 ${CUDAToolkit_LIBRARY_DIR})
 mark_as_advanced(TOKAMAK_NCCL_INCLUDE TOKAMAK_NCCL_LIBRARY)
+set(lacks)
+if(NOT TOKAMAK_NCCL_INCLUDE)
+  set(lacks LACKS "no nccl.h was found")
+endif()
+tokamak_optional(NCCL HELP "Ranks on GPUs, by NCCL" ${lacks} WITHOUT "Ranks on GPUs: not built"
+                 INSTALL "Install NCCL, or set TOKAMAK_NCCL_INCLUDE to its folder")
 
 add_library(tokamak_nccl INTERFACE)
 set(nccl_files absent)
-if(TOKAMAK_NCCL STREQUAL "off")
-  message(STATUS "Ranks on GPUs: not built, TOKAMAK_NCCL=off")
-elseif(TOKAMAK_NCCL_INCLUDE)
+if(NCCL_used)
   set(nccl_files library mailbox nccl_run nccl_communicator rank_sum_launch)
   target_include_directories(tokamak_nccl SYSTEM INTERFACE ${TOKAMAK_NCCL_INCLUDE})
   if(TOKAMAK_NCCL_LIBRARY)
@@ -25,8 +27,4 @@ elseif(TOKAMAK_NCCL_INCLUDE)
     target_link_options(tokamak_nccl INTERFACE LINKER:-rpath,${nccl_folder})
   endif()
   message(STATUS "Ranks on GPUs: NCCL (${TOKAMAK_NCCL_INCLUDE}/nccl.h)")
-elseif(TOKAMAK_NCCL STREQUAL "on")
-  message(FATAL_ERROR "TOKAMAK_NCCL=on, but no nccl.h was found. Install NCCL, or set TOKAMAK_NCCL_INCLUDE to its folder.")
-else()
-  message(STATUS "Ranks on GPUs: not built, no nccl.h was found (install NCCL, or set TOKAMAK_NCCL_INCLUDE)")
 endif()

@@ -1,13 +1,6 @@
 # TOKAMAK_PARQUET: whether the module for Parquet is built, tokamak_parquet.so beside the program, which opens it when it
 # reads such a file. Arrow's C++ library is in no Debian package: it comes with the Python package pyarrow, unpacked by
 # tools/setup.sh into build/arrow, or as Python finds it. Builds with sanitizers and fuzzers have no module.
-set(TOKAMAK_PARQUET "auto" CACHE STRING "Build the module for Parquet, which needs pyarrow: on, off or auto (when found)")
-set_property(CACHE TOKAMAK_PARQUET PROPERTY STRINGS auto on off)
-string(TOLOWER "${TOKAMAK_PARQUET}" wanted)  # also in CMake's own words
-if(wanted MATCHES "^(off|no|false|0)$" OR (wanted STREQUAL "auto" AND (TOKAMAK_SANITIZE OR TOKAMAK_FUZZ)))
-  return()
-endif()
-
 set(arrow_include ${PROJECT_SOURCE_DIR}/build/arrow/include)
 set(arrow_folder ${PROJECT_SOURCE_DIR}/build/arrow)
 find_program(TOKAMAK_PYTHON3 python3)
@@ -23,11 +16,14 @@ if(NOT EXISTS ${arrow_include}/parquet AND TOKAMAK_PYTHON3)
 endif()
 file(GLOB arrow_libraries ${arrow_folder}/libparquet.so.* ${arrow_folder}/libarrow.so.*)
 list(LENGTH arrow_libraries count)
-if(NOT EXISTS ${arrow_include}/parquet OR NOT count EQUAL 2)
-  if(wanted MATCHES "^(on|yes|true|1)$")
-    message(FATAL_ERROR "TOKAMAK_PARQUET=${TOKAMAK_PARQUET}, but Arrow's library was not found. Get it with: tools/setup.sh parquet")
-  endif()
-  message(STATUS "Parquet: not built, Arrow's library was not found (tools/setup.sh parquet)")
+set(lacks)
+if(TOKAMAK_SANITIZE OR TOKAMAK_FUZZ)
+  set(lacks LACKS "Arrow's library is built without sanitizers")
+elseif(NOT EXISTS ${arrow_include}/parquet OR NOT count EQUAL 2)
+  set(lacks LACKS "Arrow's library was not found" INSTALL "Get it with: tools/setup.sh parquet")
+endif()
+tokamak_optional(PARQUET HELP "Build the module for Parquet, which needs pyarrow" ${lacks} WITHOUT "Parquet: not built")
+if(NOT PARQUET_used)
   return()
 endif()
 

@@ -1,30 +1,15 @@
-# Libraries that single formats of data need. Each has its own option TOKAMAK_<NAME>: auto (when found), on or off.
+# Libraries that single formats of data need. Each has its own option TOKAMAK_<NAME> (cmake/TokamakOptional.cmake).
 # What is found becomes the target tokamak_source_<NAME>; without it, that target is missing. TOKAMAK_SOURCE_LIBRARIES has
 # all names.
 
 # tokamak_source_library(NAME PACKAGE package HEADER header LIBRARY names... [SUFFIXES folders...])
 function(tokamak_source_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "PACKAGE;HEADER" "LIBRARY;SUFFIXES")
-  set(TOKAMAK_${name} "auto" CACHE STRING "Build the data formats that need ${arg_PACKAGE}: on, off or auto (when found)")
-  set_property(CACHE TOKAMAK_${name} PROPERTY STRINGS auto on off)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "PACKAGE" "")
   set(TOKAMAK_${name}_PACKAGE ${arg_PACKAGE} PARENT_SCOPE)
   set(TOKAMAK_SOURCE_LIBRARIES ${TOKAMAK_SOURCE_LIBRARIES} ${name} PARENT_SCOPE)
-  find_path(TOKAMAK_${name}_INCLUDE ${arg_HEADER} PATH_SUFFIXES ${arg_SUFFIXES})
-  find_library(TOKAMAK_${name}_LIBRARY NAMES ${arg_LIBRARY} PATH_SUFFIXES ${arg_SUFFIXES})
-  mark_as_advanced(TOKAMAK_${name}_INCLUDE TOKAMAK_${name}_LIBRARY)
-  string(TOLOWER "${TOKAMAK_${name}}" wanted)  # also in CMake's own words
-  if(wanted MATCHES "^(off|no|false|0)$")
-    return()
-  endif()
-  if(TOKAMAK_${name}_INCLUDE AND TOKAMAK_${name}_LIBRARY)
-    add_library(tokamak_source_${name} INTERFACE)
-    target_include_directories(tokamak_source_${name} SYSTEM INTERFACE ${TOKAMAK_${name}_INCLUDE})
-    target_link_libraries(tokamak_source_${name} INTERFACE ${TOKAMAK_${name}_LIBRARY})
-  elseif(wanted MATCHES "^(on|yes|true|1)$")
-    message(FATAL_ERROR "TOKAMAK_${name}=${TOKAMAK_${name}}, but the library was not found. Install it with: apt-get install ${arg_PACKAGE}")
-  else()
-    message(STATUS "Data formats that need ${arg_PACKAGE}: not built, it was not found")
-  endif()
+  tokamak_optional_library(${name} TARGET tokamak_source_${name} ${ARGN}
+                           HELP "Build the data formats that need ${arg_PACKAGE}"
+                           WITHOUT "Data formats that need ${arg_PACKAGE}: not built")
 endfunction()
 
 tokamak_source_library(ZLIB PACKAGE zlib1g-dev HEADER zlib.h LIBRARY z)
