@@ -5,21 +5,15 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "backend/cpu/cpu_backend.h"
-#include "base/parallel.h"
 #include "checkpoint/hugging_face_files.h"
-#include "config/config.h"
 #include "data/data_tokenizer.h"
 #include "data/ledger_record.h"
 #include "data/token_shard_index.h"
 #include "run/run_data.h"
 #include "run/run_progress.h"
-#include "run/trainer.h"
 #include "tests/e2e/finished_run.h"
-#include "tests/e2e/listener.h"
+#include "tests/e2e/small_run.h"
 #include "tests/support/expect_error.h"
-#include "tests/support/temporary_folder.h"
-#include "tests/support/tiny_run.h"
 
 namespace tokamak {
 namespace {
@@ -29,32 +23,16 @@ using Event = LedgerLine::Event;
 using test::expect_same;
 using test::read_run;
 
-class DataRunTest : public testing::Test {
+class DataRunTest : public test::SmallRun {
  protected:
-  void SetUp() override {
-    test::make_tiny_data(folder_.path());
-    set_num_threads(2);
-  }
-
   /// Prepared folder, shard file and text in one mixture.
   RunConfig mixture(const std::string& out) const {
-    RunConfig config = test::tiny_config(folder_.path());
-    config.train.out = (folder_ / out).string();
+    RunConfig config = SmallRun::config(out);
     fs::path shard = folder_ / "data" / read_token_shard_index(folder_ / "data").train.shards.at(0).file;
     config.data.path = {(folder_ / "data").string() + "@2", shard.string() + "@1",
                         (folder_ / "text.txt").string() + "@1"};
     return config;
   }
-
-  TrainSummary run(const RunConfig& config, int64_t stop_after = 0) {
-    int64_t asked = -1;  // before the first step, too
-    return train(config, cpu::nominal_platform(), *backend_, listener_,
-                 [&] { return ++asked > 0 && asked == stop_after; });
-  }
-
-  TemporaryFolder folder_;
-  std::unique_ptr<Backend> backend_ = cpu::make_backend();
-  test::Listener listener_;
 };
 
 TEST_F(DataRunTest, SamplesBeginWithWhatTheDataHas) {

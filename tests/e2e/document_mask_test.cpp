@@ -1,21 +1,16 @@
 // Training with data.mask_documents from prepared files to checkpoints.
 #include <gtest/gtest.h>
 
-#include "backend/cpu/cpu_backend.h"
-#include "config/config.h"
-#include "run/trainer.h"
 #include "tests/e2e/finished_run.h"
-#include "tests/support/quiet_observer.h"
-#include "tests/support/temporary_folder.h"
-#include "tests/support/tiny_run.h"
+#include "tests/e2e/small_run.h"
 
 namespace tokamak {
 namespace {
 
-constexpr int64_t kSteps = 12;
-
-class DocumentMaskRun : public testing::Test {
+class DocumentMaskRun : public test::SmallRun {
  protected:
+  static constexpr int64_t kSteps = 12;
+
   // Many files, each a document shorter than a sample.
   void SetUp() override {
     std::filesystem::create_directory(folder_ / "text");
@@ -29,8 +24,7 @@ class DocumentMaskRun : public testing::Test {
   }
 
   RunConfig config(const std::string& out, bool mask) const {
-    RunConfig config = test::tiny_config(folder_.path());
-    config.train.out = (folder_ / out).string();
+    RunConfig config = SmallRun::config(out);
     config.train.steps = kSteps;
     config.train.eval_every = 6;
     config.train.eval_batches = 1;
@@ -38,16 +32,6 @@ class DocumentMaskRun : public testing::Test {
     config.data.mask_documents = mask;
     return config;
   }
-
-  TrainSummary run(const RunConfig& config, int64_t stop_after = 0) {
-    int64_t asked = -1;  // before the first step, too
-    return train(config, cpu::nominal_platform(), *backend_, observer_,
-                 [&] { return ++asked > 0 && asked == stop_after; });
-  }
-
-  TemporaryFolder folder_;
-  std::unique_ptr<Backend> backend_ = cpu::make_backend();
-  test::QuietObserver observer_;
 };
 
 TEST_F(DocumentMaskRun, IsAnotherRunThanWithout) {

@@ -6,15 +6,9 @@
 #include <set>
 #include <stdexcept>
 
-#include "backend/cpu/cpu_backend.h"
-#include "base/parallel.h"
 #include "checkpoint/checkpoint.h"
-#include "config/config.h"
-#include "run/trainer.h"
 #include "tests/e2e/finished_run.h"
-#include "tests/e2e/listener.h"
-#include "tests/support/temporary_folder.h"
-#include "tests/support/tiny_run.h"
+#include "tests/e2e/small_run.h"
 
 namespace tokamak {
 namespace {
@@ -23,16 +17,10 @@ namespace fs = std::filesystem;
 using test::expect_same;
 using test::read_run;
 
-class EarlyStopTest : public testing::Test {
+class EarlyStopTest : public test::SmallRun {
  protected:
-  void SetUp() override {
-    test::make_tiny_data(folder_.path());
-    set_num_threads(2);
-  }
-
   RunConfig config(const std::string& out) const {
-    RunConfig config = test::tiny_config(folder_.path());
-    config.train.out = (folder_ / out).string();
+    RunConfig config = SmallRun::config(out);
     config.train.eval_every = 2;
     config.train.eval_batches = 2;
     return config;
@@ -45,14 +33,6 @@ class EarlyStopTest : public testing::Test {
     return ends;
   }
 
-  TrainSummary run(const RunConfig& config, int64_t stop_after = 0) {
-    observer_.messages.clear();
-    int64_t asked = -1;  // before the first step, too
-    return train(config, cpu::nominal_platform(), *backend_, observer_,
-                 [&] { return ++asked > 0 && asked == stop_after; });
-  }
-  bool was_told(const std::string& text) const { return observer_.messages.find(text) != std::string::npos; }
-
   static std::set<int64_t> saved_steps(const RunConfig& config) {
     std::set<int64_t> steps;
     for (const fs::path& path : list_checkpoints(checkpoints_folder(config.train.out)))
@@ -62,10 +42,6 @@ class EarlyStopTest : public testing::Test {
   static int64_t best_step(const RunConfig& config) {
     return open_checkpoint(checkpoints_folder(config.train.out) / "best", nullptr).state.step;
   }
-
-  TemporaryFolder folder_;
-  std::unique_ptr<Backend> backend_ = cpu::make_backend();
-  test::Listener observer_;
 };
 
 TEST_F(EarlyStopTest, EndsWithACheckpointAndSaysWhy) {
@@ -74,10 +50,10 @@ TEST_F(EarlyStopTest, EndsWithACheckpointAndSaysWhy) {
   EXPECT_EQ(summary.steps, 6);
   EXPECT_FALSE(summary.stopped);
   EXPECT_TRUE(was_told("after step 6 ended early: the last 2 validation losses were not lower than"))
-      << observer_.messages;
+      << listener_.messages;
   EXPECT_TRUE(saved_steps(ends).contains(6));
   EXPECT_EQ(run(ends).steps, 6) << "it stays ended";
-  EXPECT_TRUE(was_told("ended early")) << observer_.messages;
+  EXPECT_TRUE(was_told("ended early")) << listener_.messages;
   ends.train.patience = 4;
   EXPECT_EQ(run(ends).steps, 10) << "those before count";
   ends.train.patience = 0;
@@ -153,9 +129,9 @@ TEST_F(EarlyStopTest, ACrashBeforeTheMarkLosesNothing) {
     c.train.keep_checkpoints = 1;
     c.train.checkpoint_every = at_saved ? 8 : 0;  // then it is saved before it is evaluated
     c.train.background_saves = false;
-    (at_saved ? observer_.throw_at_saved : observer_.throw_at_step) = 8;
+    (at_saved ? listener_.throw_at_saved : listener_.throw_at_step) = 8;
     EXPECT_THROW(run(c), std::runtime_error);
-    observer_.throw_at_saved = observer_.throw_at_step = 0;
+    listener_.throw_at_saved = listener_.throw_at_step = 0;
     ASSERT_TRUE(saved_steps(c).contains(8));
     run(c, at_saved ? 2 : 1);  // it looks before both batches of an evaluation, too
     EXPECT_TRUE(saved_steps(c).contains(8));

@@ -2,17 +2,12 @@
 // context takes.
 #include <gtest/gtest.h>
 
-#include "backend/cpu/cpu_backend.h"
-#include "base/parallel.h"
 #include "run/random_batch.h"
 #include "run/session.h"
-#include "run/trainer.h"
 #include "tests/e2e/finished_run.h"
-#include "tests/e2e/listener.h"
+#include "tests/e2e/small_run.h"
 #include "tests/support/resolve_first.h"
 #include "tests/support/run_program.h"
-#include "tests/support/temporary_folder.h"
-#include "tests/support/tiny_run.h"
 
 namespace tokamak {
 namespace {
@@ -20,16 +15,12 @@ namespace {
 using test::expect_same;
 using test::read_run;
 
-class RampTest : public testing::Test {
+class RampTest : public test::SmallRun {
  protected:
-  void SetUp() override {
-    test::make_tiny_data(folder_.path());
-    set_num_threads(1);
-  }
+  RampTest() : SmallRun(1) {}
 
   RunConfig config(const std::string& out) const {
-    RunConfig config = test::tiny_config(folder_.path());
-    config.train.out = (folder_ / out).string();
+    RunConfig config = SmallRun::config(out);
     config.train.total_batch = 4 * 32;
     return config;
   }
@@ -38,17 +29,6 @@ class RampTest : public testing::Test {
     ramp.train.ramp = {"6: total_batch=32 sequence=8", "11: total_batch=64"};
     return ramp;
   }
-
-  TrainSummary run(const RunConfig& config, int64_t stop_after = 0) {
-    int64_t asked = -1;  // before the first step, too
-    listener_.messages.clear();
-    return train(config, cpu::nominal_platform(), *backend_, listener_,
-                 [&] { return ++asked > 0 && asked == stop_after; });
-  }
-
-  TemporaryFolder folder_;
-  std::unique_ptr<Backend> backend_ = cpu::make_backend();
-  test::Listener listener_;
 };
 
 TEST_F(RampTest, PhasesAreRunsThatGoOnWithOtherSteps) {

@@ -4,15 +4,9 @@
 
 #include <stdexcept>
 
-#include "backend/cpu/cpu_backend.h"
-#include "base/parallel.h"
-#include "config/config.h"
-#include "run/trainer.h"
 #include "tests/e2e/finished_run.h"
-#include "tests/e2e/listener.h"
+#include "tests/e2e/small_run.h"
 #include "tests/support/expect_error.h"
-#include "tests/support/temporary_folder.h"
-#include "tests/support/tiny_run.h"
 
 namespace tokamak {
 namespace {
@@ -21,28 +15,8 @@ using test::expect_same;
 using test::FinishedRun;
 using test::read_run;
 
-constexpr int64_t kSteps = 20;
-
-class ResumeTest : public testing::Test {
+class ResumeTest : public test::SmallRun {
  protected:
-  void SetUp() override {
-    test::make_tiny_data(folder_.path());
-    set_num_threads(2);
-  }
-
-  RunConfig config(const std::string& out) const {
-    RunConfig config = test::tiny_config(folder_.path());
-    config.train.out = (folder_ / out).string();
-    return config;
-  }
-
-  /// Trains until `stop_after` steps were submitted here (0: to the end).
-  TrainSummary run(const RunConfig& config, int64_t stop_after = 0,
-                   const Platform& platform = cpu::nominal_platform()) {
-    int64_t asked = -1;  // before the first step, too
-    return train(config, platform, *backend_, observer_, [&] { return ++asked > 0 && asked == stop_after; });
-  }
-
   /// 20 steps straight, and 10 + 10 in another folder.
   void expect_resumes(RunConfig straight) {
     straight.train.out = (folder_ / "straight").string();
@@ -55,13 +29,9 @@ class ResumeTest : public testing::Test {
     TrainSummary second = run(broken);
     EXPECT_FALSE(second.stopped);
     EXPECT_EQ(second.steps, kSteps);
-    EXPECT_NE(observer_.messages.find("resuming after step 10"), std::string::npos);
+    EXPECT_NE(listener_.messages.find("resuming after step 10"), std::string::npos);
     expect_same(read_run(straight.train.out, kSteps), read_run(broken.train.out, kSteps));
   }
-
-  TemporaryFolder folder_;
-  std::unique_ptr<Backend> backend_ = cpu::make_backend();
-  test::Listener observer_;
 };
 
 TEST_F(ResumeTest, Plain) { expect_resumes(config("run")); }
@@ -139,11 +109,11 @@ TEST_F(ResumeTest, AfterACrashFromTheCheckpointBeforeIt) {
   straight.model.dropout = broken.model.dropout = 0.1;
   broken.train.checkpoint_every = 5;
   run(straight);
-  observer_.throw_at_step = 13;
+  listener_.throw_at_step = 13;
   EXPECT_THROW(run(broken), std::runtime_error);
-  observer_.throw_at_step = 0;
+  listener_.throw_at_step = 0;
   run(broken);
-  EXPECT_NE(observer_.messages.find("resuming after step 10"), std::string::npos) << observer_.messages;
+  EXPECT_NE(listener_.messages.find("resuming after step 10"), std::string::npos) << listener_.messages;
   expect_same(read_run(straight.train.out, kSteps), read_run(broken.train.out, kSteps));
 }
 
@@ -178,7 +148,7 @@ TEST_F(ResumeTest, WatchingChangesNothing) {
   run(plain);
   TrainSummary summary = run(watched);
   EXPECT_TRUE(summary.val_loss && summary.bits_per_byte);
-  EXPECT_EQ(observer_.samples, 5);
+  EXPECT_EQ(listener_.samples, 5);
   expect_same(read_run(plain.train.out, kSteps), read_run(watched.train.out, kSteps));
 }
 
@@ -211,9 +181,9 @@ TEST_F(ResumeTest, AFreshStartThatIsKilledBeforeItsFirstSaveIsGoneOnWith) {
   run(older);
   RunConfig fresh = config("run");
   fresh.train.resume = false;
-  observer_.throw_at_step = 6;
+  listener_.throw_at_step = 6;
   EXPECT_THROW(run(fresh), std::runtime_error);
-  observer_.throw_at_step = 0;
+  listener_.throw_at_step = 0;
   fresh.train.resume = true;
   run(fresh);
   run(straight);
@@ -223,9 +193,8 @@ TEST_F(ResumeTest, AFreshStartThatIsKilledBeforeItsFirstSaveIsGoneOnWith) {
 TEST_F(ResumeTest, SaysWhatChanged) {
   RunConfig c = config("run");
   run(c, 10);
-  observer_.messages.clear();
   run(c, 2);
-  EXPECT_EQ(observer_.messages.find("changed"), std::string::npos) << observer_.messages;
+  EXPECT_EQ(listener_.messages.find("changed"), std::string::npos) << listener_.messages;
   c.train.steps = 40;
   c.optimizer.lr *= 2;
   c.optimizer.weight_decay = 0.25;
@@ -235,8 +204,8 @@ TEST_F(ResumeTest, SaysWhatChanged) {
   for (const char* piece :
        {"changed since step 12: ", "optimizer.lr 0.0006 -> 0.0012", "optimizer.weight_decay 0.1 -> 0.25",
         "train.steps 20 -> 40", "train.batch 2 -> 3", "the next step's learning rate is"})
-    EXPECT_NE(observer_.messages.find(piece), std::string::npos) << piece << "\n" << observer_.messages;
-  EXPECT_EQ(observer_.messages.find("threads"), std::string::npos) << observer_.messages;
+    EXPECT_NE(listener_.messages.find(piece), std::string::npos) << piece << "\n" << listener_.messages;
+  EXPECT_EQ(listener_.messages.find("threads"), std::string::npos) << listener_.messages;
 }
 
 TEST_F(ResumeTest, RefusesOtherHeads) {
@@ -250,12 +219,12 @@ TEST_F(ResumeTest, RefusesOtherHeads) {
 TEST_F(ResumeTest, WarnsOfAVocabularyFarBeyondTheData) {
   RunConfig c = config("run");
   run(c, 1);
-  EXPECT_EQ(observer_.messages.find("model.vocab"), std::string::npos) << observer_.messages;
+  EXPECT_EQ(listener_.messages.find("model.vocab"), std::string::npos) << listener_.messages;
   c.train.out = (folder_ / "large").string();
   c.model.vocab = 5000;
   run(c, 1);
-  EXPECT_NE(observer_.messages.find("model.vocab = 5000, but the data has only 301"), std::string::npos)
-      << observer_.messages;
+  EXPECT_NE(listener_.messages.find("model.vocab = 5000, but the data has only 301"), std::string::npos)
+      << listener_.messages;
 }
 
 TEST_F(ResumeTest, AFinishedRunHasNothingToDo) {
@@ -264,7 +233,7 @@ TEST_F(ResumeTest, AFinishedRunHasNothingToDo) {
   FinishedRun before = read_run(c.train.out, kSteps);
   TrainSummary summary = run(c);
   EXPECT_FALSE(summary.stopped);
-  EXPECT_NE(observer_.messages.find("nothing to do"), std::string::npos);
+  EXPECT_NE(listener_.messages.find("nothing to do"), std::string::npos);
   expect_same(before, read_run(c.train.out, kSteps));
 }
 

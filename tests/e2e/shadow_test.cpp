@@ -1,16 +1,11 @@
 // A run with FP8 whose gradients drift from those in BF16: it notices, goes on without what causes it, and resumes so.
 #include <gtest/gtest.h>
 
-#include "backend/cpu/cpu_backend.h"
-#include "base/parallel.h"
 #include "checkpoint/event_log.h"
 #include "config/json.h"
-#include "run/trainer.h"
 #include "tests/e2e/finished_run.h"
-#include "tests/e2e/listener.h"
+#include "tests/e2e/small_run.h"
 #include "tests/support/expect_error.h"
-#include "tests/support/temporary_folder.h"
-#include "tests/support/tiny_run.h"
 
 #include <nlohmann/json.hpp>
 
@@ -22,7 +17,7 @@ namespace {
 using test::expect_same;
 using test::read_run;
 
-constexpr int64_t kSteps = 20, kPlanted = 6;
+constexpr int64_t kPlanted = 6;
 
 // Before a step, makes a hidden unit that is never on with a weight that leaves no room for the others in eight bits.
 class Planter : public StepWatcher {
@@ -47,16 +42,12 @@ class Planter : public StepWatcher {
   }
 };
 
-class ShadowTest : public testing::Test {
+class ShadowTest : public test::SmallRun {
  protected:
-  void SetUp() override {
-    test::make_tiny_data(folder_.path());
-    set_num_threads(1);
-  }
+  ShadowTest() : SmallRun(1) {}
 
   RunConfig config(const std::string& out) const {
-    RunConfig config = test::tiny_config(folder_.path());
-    config.train.out = (folder_ / out).string();
+    RunConfig config = SmallRun::config(out);
     config.train.batch = 4;
     config.train.shadow_every = 5;
     config.compile.precision = Precision::kFp8;
@@ -69,10 +60,7 @@ class ShadowTest : public testing::Test {
     platform.target.fp8_flops = 2e9;
     platform.target.memory_bandwidth = 1e12;
     platform.target.launch_seconds = 0;
-    int64_t asked = -1;  // before the first step, too
-    listener_.messages.clear();
-    auto stop = [&] { return ++asked > 0 && asked == stop_after; };
-    return train(config, platform, *backend_, listener_, stop, nullptr, watcher);
+    return SmallRun::run(config, stop_after, platform, watcher);
   }
 
   /// By step, what metrics.jsonl tells of shadows.
@@ -84,9 +72,6 @@ class ShadowTest : public testing::Test {
     return shadows;
   }
 
-  TemporaryFolder folder_;
-  std::unique_ptr<Backend> backend_ = cpu::make_backend();
-  test::Listener listener_;
   Planter planter_;
 };
 
