@@ -21,7 +21,7 @@ Depths depths_of(const MeshConfig& mesh) {
   return mesh.context > 1 || (mesh.tensor > 1 && !mesh.sequence) ? Depths{4, 6} : Depths{};
 }
 
-constexpr const char* kSums = "reduce_gradients";
+constexpr const char* kSums = "sync_gradients";
 
 class PipeComposer {
  public:

@@ -207,8 +207,8 @@ Graph with_sums_reduced(const Graph& graph, const Gradients& gradients) {
   return std::move(to);
 }
 
-Graph reduce_gradients_graph(const Graph& model) {
-  Graph graph("reduce_gradients");
+Graph sync_gradients_graph(const Graph& model) {
+  Graph graph("sync_gradients");
   GraphBuilder g(graph);
   g.set_phase(Phase::kUpdate);
   for (const Argument& a : model.arguments()) {

@@ -60,7 +60,7 @@ Graph with_sums_added(const Graph& graph, Gradients& gradients);
 Graph with_sums_reduced(const Graph& graph, const Gradients& gradients);
 
 /// The same as a program of its own, for parameters of `model` whose gradients are all there.
-Graph reduce_gradients_graph(const Graph& model);
+Graph sync_gradients_graph(const Graph& model);
 
 /// The update of all parameters of `model` alone, from accumulated gradients grad.<name>, or those in reduced.<name>;
 /// it sets the former back to zero.

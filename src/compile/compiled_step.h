@@ -47,7 +47,7 @@ struct CompiledStep {
   /// all micro-batches (passes/hoist_weights.h; in a pipeline for each chunk). With slots a micro-batch is one of them,
   /// and between micro-batches "sum<level>" adds up what is there (autodiff/slots.h). No two run at a time; what they
   /// share are parameters and states of one name, and the arena. A stage of a pipeline has "forward", "backward" (or
-  /// "backward_input", "backward_weight"), perhaps "last_<backward...>" and "reduce_gradients" (stage_update.h), and
+  /// "backward_input", "backward_weight"), perhaps "last_<backward...>" and "sync_gradients" (stage_update.h), and
   /// "update"; with slots also "sum<level>.<program>", and "total.<program>" after the last micro-batch.
   std::vector<CompiledGraph> programs;
   std::vector<ProgramRun> runs;  // of one optimizer step, in order

@@ -84,7 +84,7 @@ StageUpdate UpdateCompiler::compile(int64_t stage, std::set<std::string> reduced
 
 Graph UpdateCompiler::sums_of(int64_t stage) const {
   const std::set<std::string>& shared = others_[size_t(stage)].shared;
-  return reduce_gradients_graph(
+  return sync_gradients_graph(
       take_parameters(models_[size_t(stage)], [&](const std::string& name) { return !shared.contains(name); }));
 }
 

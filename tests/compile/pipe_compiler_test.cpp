@@ -242,7 +242,7 @@ TEST(PipeCompiler, AddsGradientsOverDataOnceAStep) {
     config.mesh.slots = 1;
     CompiledPipeline pipeline = compile_pipeline(config, target());
     int64_t in_backward = added_over_data(pipeline, "backward"), once = 0;
-    for (const char* program : {"last_backward", "reduce_gradients", "update"})
+    for (const char* program : {"last_backward", "sync_gradients", "update"})
       once += added_over_data(pipeline, program);
     if (zero == 2) {
       EXPECT_GT(in_backward, once) << "their sums are cut";
@@ -267,7 +267,7 @@ TEST(PipeCompiler, GathersParametersOnceAStepInLowPrecision) {
       for (size_t p = 0; p < stage.programs.size(); ++p) {
         const Graph& graph = stage.programs[p].plan.graph;
         bool is_weights = graph.name().starts_with("weights");
-        bool is_behind = graph.name() == "reduce_gradients" || graph.name() == "update";
+        bool is_behind = graph.name() == "sync_gradients" || graph.name() == "update";
         of_weights += is_weights;
         EXPECT_EQ(stage.runs_of(p), is_weights || is_behind ? 1 : 4) << graph.name();
         for (const Node& node : graph.nodes()) EXPECT_TRUE(is_weights || node.op != &op::all_gather) << graph.name();
@@ -425,7 +425,7 @@ TEST(PipeCompiler, AddsGradientsUpWhateverIsComputedAgain) {
 // A stage that waits for another one's gradients of what both have adds up all others before it does.
 TEST(PipeCompiler, AddsGradientsUpBeforeAStageWaitsForAnother) {
   RunConfig config = with_data_ranks("1f1b");
-  EXPECT_EQ(runs_behind(config), "reduce_gradients, receive peer_grad.wte.weight, send grad.wte.weight, update");
+  EXPECT_EQ(runs_behind(config), "sync_gradients, receive peer_grad.wte.weight, send grad.wte.weight, update");
   config.mesh.schedule = "zero_bubble";
   EXPECT_EQ(runs_behind(config), "receive peer_grad.wte.weight, send grad.wte.weight, update") << "done already";
   config.mesh.schedule = "1f1b";
@@ -442,7 +442,7 @@ TEST(PipeCompiler, PredictsThatStagesBeginTheirUpdatesWhenTheyAreDone) {
   double before = pipeline.seconds();
   CompiledStep& last = pipeline.stages.back();
   auto sums = std::find_if(last.programs.begin(), last.programs.end(),
-                           [](const CompiledGraph& program) { return program.name() == "reduce_gradients"; });
+                           [](const CompiledGraph& program) { return program.name() == "sync_gradients"; });
   ASSERT_NE(sums, last.programs.end());
   double idle = pipeline.timeline.ends.front() - pipeline.timeline.ends.back();
   ASSERT_GT(idle, sums->plan.seconds);
