@@ -35,8 +35,8 @@ class KernelSet {
 /// What only measuring tells (tune/tune.h); kernels are named by kernel_key (graph/single_node.h).
 struct Tuning {
   std::map<std::string, double> measured_seconds;  // of single kernels
-  std::set<std::string> plain_matmuls;             // matmul groups, and products in fp8, that are too slow
-  std::string tuned_for;                           // the step that plain_matmuls was chosen for, in a word
+  std::set<std::string> slow_forms;                // matmul groups, and products in fp8, that simpler ones beat
+  std::string tuned_for;                           // the step that slow_forms are of, in a word
   std::string machine;                             // what measurements hold for: device and versions of the libraries
   std::string measurements;                        // file that keeps them between runs; empty: none
 };

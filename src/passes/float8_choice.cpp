@@ -47,7 +47,7 @@ MatmulDims product_dims(const Graph& graph, const Node& node) {
 class Float8Chooser {
  public:
   Float8Chooser(const Graph& graph, const PassContext& context)
-      : graph_(graph), target_(context.target), refused_(context.tuning.plain_matmuls),
+      : graph_(graph), target_(context.target), refused_(context.tuning.slow_forms),
         excepted_(context.options.fp8_except.begin(), context.options.fp8_except.end()), users_(find_users(graph)),
         escaping_(find_escaping(graph)), product_uses_(find_product_uses(graph)) {
     if (!excepted_.empty()) find_excepted();

@@ -40,7 +40,7 @@ enum class Float8Choice : uint8_t {
 /// By node; none where it is no product.
 std::vector<std::optional<Float8Choice>> float8_choices(const Graph& graph, const PassContext& context);
 
-/// What tuning.plain_matmuls has of a product that is left in bf16, as it was measured to be faster with all that it
+/// What tuning.slow_forms has of a product that is left in bf16, as it was measured to be faster with all that it
 /// takes: its sizes, and whether it is of the forward pass. Of a matmul, a fused_matmul or a classifier, before the
 /// pass and behind it; nothing of other nodes.
 std::optional<std::string> float8_key(const Graph& graph, const Node& node);

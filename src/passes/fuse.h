@@ -36,7 +36,7 @@ bool fuse(Graph& graph, const PassContext& context);
 ///                                                                      target.matmul_accumulate
 ///   x + mm               x: an argument that is updated to the sum, in place     the same
 ///
-/// A form that kernels->takes_matmul refuses, or whose kernel_key is in tuning.plain_matmuls, is left out for the next
+/// A form that kernels->takes_matmul refuses, or whose kernel_key is in tuning.slow_forms, is left out for the next
 /// simpler one. The sum is stored beside f of it also where nothing else reads it and there is no f(mm + bias): so it
 /// is in the forward pass when the backward pass computes it again, which must give the same bits.
 bool fuse_matmul_epilogues(Graph& graph, const PassContext& context);

@@ -63,8 +63,8 @@ class EpilogueFuser {
   // Whether there is a kernel for the group that was not measured to cost more than it saves.
   bool pays(const Node& group) const {
     if (!platform_.kernels->takes_matmul(graph_, group)) return false;
-    const std::set<std::string>& plain = platform_.tuning.plain_matmuls;
-    return plain.empty() || !plain.contains(kernel_key(graph_, group));
+    const std::set<std::string>& slow = platform_.tuning.slow_forms;
+    return slow.empty() || !slow.contains(kernel_key(graph_, group));
   }
 
   // The form that takes in the most of those that pay.

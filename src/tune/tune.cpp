@@ -61,7 +61,7 @@ class Tuner {
         meter_(backend) {
     run_.compile.memory_budget_gib = 0;  // recomputing must not change a bit either
     chosen_for_ = chosen_for(run_, platform_.target);
-    tuning().plain_matmuls.clear();
+    tuning().slow_forms.clear();
   }
 
   Platform run(const TuningRecord& kept) {
@@ -71,18 +71,18 @@ class Tuner {
     size_t measured = tuning().measured_seconds.size();
     best_ = compile(chosen_for_, {});
     tuning().tuned_for = name_of(best_.programs);
-    auto chosen = known.plain_matmuls.find(tuning().tuned_for);
-    bool is_new = chosen == known.plain_matmuls.end();
+    auto chosen = known.slow_forms.find(tuning().tuned_for);
+    bool is_new = chosen == known.slow_forms.end();
     if (is_new) {
       compile_ahead(best_.programs);
       choose();
     }
-    tuning().plain_matmuls = is_new ? best_.refused : chosen->second;
-    Form form = compile(run_, tuning().plain_matmuls);
+    tuning().slow_forms = is_new ? best_.refused : chosen->second;
+    Form form = compile(run_, tuning().slow_forms);
     if (is_new) compile_ahead(form.programs);
     if (measure_ == Measure::kAll) measure_all(form);
     if (is_new || tuning().measured_seconds.size() > measured)
-      save_tuning(tuning().measurements, {tuning().measured_seconds, {{tuning().tuned_for, tuning().plain_matmuls}}});
+      save_tuning(tuning().measurements, {tuning().measured_seconds, {{tuning().tuned_for, tuning().slow_forms}}});
     backend_.end_compiling();
     return std::move(platform_);
   }
@@ -108,7 +108,7 @@ class Tuner {
 
   Form compile(const ResolvedRun& run, const std::set<std::string>& refused) {
     Platform trial = platform_;
-    trial.tuning.plain_matmuls = refused;
+    trial.tuning.slow_forms = refused;
     Form form;
     form.refused = refused;
     CompiledRun compiled = compile_run(run, trial);
@@ -285,7 +285,7 @@ void choose_for_other_stages(std::span<const CompiledStep> stages, int64_t stage
 
 std::string run_choices(const Tuning& tuning, Backend& backend, bool seconds) {
   if (!backend.tuning() || tuning.tuned_for.empty()) return {};
-  TuningRecord record{{}, {{tuning.tuned_for, tuning.plain_matmuls}}};
+  TuningRecord record{{}, {{tuning.tuned_for, tuning.slow_forms}}};
   if (seconds) record.seconds = tuning.measured_seconds;
   json file = {{"machine", tuning.machine},
                {"tuning", parse_json(print_tuning(record))},
@@ -301,8 +301,8 @@ bool adopt_choices(std::string_view kept, const Tuning& tuning, Backend& backend
 bool take_choices(std::string_view chosen, Tuning& tuning, Backend& backend) {
   if (!adopt_choices(chosen, tuning, backend)) return false;
   TuningRecord record = read_choices(chosen, tuning)->tuning;
-  TOKAMAK_CHECK(record.plain_matmuls.size() == 1, "choices are of one step");
-  std::tie(tuning.tuned_for, tuning.plain_matmuls) = *record.plain_matmuls.begin();
+  TOKAMAK_CHECK(record.slow_forms.size() == 1, "choices are of one step");
+  std::tie(tuning.tuned_for, tuning.slow_forms) = *record.slow_forms.begin();
   tuning.measured_seconds = std::move(record.seconds);
   return true;
 }

@@ -19,7 +19,7 @@ enum class Measure : uint8_t {
   kAll       // every kernel of a library, for predictions
 };
 
-/// The platform with measured_seconds and plain_matmuls for this run. What the file tuning.measurements remembers is
+/// The platform with measured_seconds and slow_forms for this run. What the file tuning.measurements remembers is
 /// not measured again, and a choice that was made once for the same step stays. `kept`, what run_choices gave for this
 /// run at an earlier start, comes before that file. While it measures, the backend compiles the step's other kernels in
 /// the background. Without a KernelTuning of the backend the platform comes back as it is. Throws UserError, before

@@ -11,15 +11,17 @@ namespace {
 
 using nlohmann::json;
 
+constexpr const char* kSlowForms = "plain_matmuls";  // so called since all of them were groups of matmuls
+
 }  // namespace
 
 void TuningRecord::merge(const TuningRecord& other) {
   seconds.insert(other.seconds.begin(), other.seconds.end());
-  plain_matmuls.insert(other.plain_matmuls.begin(), other.plain_matmuls.end());
+  slow_forms.insert(other.slow_forms.begin(), other.slow_forms.end());
 }
 
 std::string print_tuning(const TuningRecord& record) {
-  return json{{"seconds", record.seconds}, {"plain_matmuls", record.plain_matmuls}}.dump(1) + "\n";
+  return json{{"seconds", record.seconds}, {kSlowForms, record.slow_forms}}.dump(1) + "\n";
 }
 
 TuningRecord parse_tuning(std::string_view text) {
@@ -27,7 +29,7 @@ TuningRecord parse_tuning(std::string_view text) {
     json file = parse_json(text);
     TuningRecord record;
     file.at("seconds").get_to(record.seconds);
-    file.at("plain_matmuls").get_to(record.plain_matmuls);
+    file.at(kSlowForms).get_to(record.slow_forms);
     return record;
   } catch (const json::exception&) {
     return {};

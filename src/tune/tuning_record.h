@@ -11,8 +11,8 @@
 namespace tokamak {
 
 struct TuningRecord {
-  std::map<std::string, double> seconds;                       // of single kernels, by kernel_key
-  std::map<std::string, std::set<std::string>> plain_matmuls;  // by the step that they were chosen for
+  std::map<std::string, double> seconds;                    // of single kernels, by kernel_key
+  std::map<std::string, std::set<std::string>> slow_forms;  // by the step that they were chosen for
   bool operator==(const TuningRecord&) const = default;
 
   /// Adds what is not there yet.

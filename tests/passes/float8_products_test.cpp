@@ -82,7 +82,7 @@ TEST(Float8Products, LeavesAProductThatWasMeasuredToBeSlower) {
   EXPECT_EQ(float8_key(all, *products_of(all)[0]), key);
   EXPECT_NE(float8_key(all, *products_of(all)[1]), key);
   EXPECT_TRUE(has_float8_operand(all, *products_of(all)[0]));
-  context.tuning.plain_matmuls = {key};
+  context.tuning.slow_forms = {key};
   EXPECT_FALSE(float8_products(rest, context));
   std::vector<std::optional<Float8Choice>> choices = float8_choices(rest, context);
   EXPECT_EQ(std::ranges::count(choices, Float8Choice::kSlowerHere), 1);

@@ -98,7 +98,7 @@ std::vector<std::string> simpler_forms(const char* text) {
   do {
     Graph graph = with_epilogues(text, context);
     forms.push_back(form_of(graph));
-    context.tuning.plain_matmuls.insert(kernel_key(graph, graph.nodes()[0]));
+    context.tuning.slow_forms.insert(kernel_key(graph, graph.nodes()[0]));
   } while (!forms.back().empty() && forms.size() < 5);
   return forms;
 }

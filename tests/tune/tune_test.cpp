@@ -188,8 +188,8 @@ const std::map<std::string, double> kSlowGelu{{"matmul+gelu_grad", 1.0}};
 TEST(Tune, ForChoicesMeasuresOnlyWhatTheyDependOn) {
   PricedDevice some(kSlowGelu), all(kSlowGelu);
   Tuning chosen = tune(tiny(), able(), some, Measure::kChoices).tuning, known = tune(tiny(), able(), all).tuning;
-  EXPECT_EQ(chosen.plain_matmuls, known.plain_matmuls);
-  EXPECT_FALSE(chosen.plain_matmuls.empty());
+  EXPECT_EQ(chosen.slow_forms, known.slow_forms);
+  EXPECT_FALSE(chosen.slow_forms.empty());
   EXPECT_TRUE(some.timed.contains("matmul+gelu_grad") && some.timed.contains("matmul"));
   EXPECT_FALSE(some.timed.contains("attention"));
   EXPECT_TRUE(all.timed.contains("attention"));
@@ -211,7 +211,7 @@ TEST(Tune, LooksAtAllProgramsOfAStep) {
   Platform tuned = tune(parts, able(), device);
   EXPECT_TRUE(device.ahead.contains("embedding") && device.ahead.contains("multi_adamw"));
   EXPECT_TRUE(device.expected.contains("embedding") && device.expected.contains("multi_adamw"));
-  EXPECT_EQ(tuned.tuning.plain_matmuls, tune(tiny(), able(), whole).tuning.plain_matmuls);
+  EXPECT_EQ(tuned.tuning.slow_forms, tune(tiny(), able(), whole).tuning.slow_forms);
 }
 
 // How long a device searches for an algorithm depends on it.
@@ -232,7 +232,7 @@ TEST(Tune, RemembersChoicesThroughAFile) {
   // Neither prices that changed meanwhile nor another bandwidth make another choice.
   platform.target.memory_bandwidth /= 100;
   Tuning again = tune(tiny(), platform, second).tuning;
-  EXPECT_EQ(again.plain_matmuls, tuned.plain_matmuls);
+  EXPECT_EQ(again.slow_forms, tuned.slow_forms);
   EXPECT_EQ(again.measured_seconds, tuned.measured_seconds);
   EXPECT_EQ(second.compiled, 0);
   EXPECT_TRUE(second.expected.contains("matmul")) << "its algorithms may be unknown";
@@ -252,12 +252,12 @@ TEST(Tune, ARunKeepsItsChoicesThoughTheCacheIsGone) {
   std::string kept = run_choices(tuned, first);
   EXPECT_TRUE(adopt_choices(kept, platform.tuning, second));
   EXPECT_EQ(second.adopted, "algorithm 7");
-  EXPECT_EQ(tune(tiny(), platform, second, Measure::kChoices, kept).tuning.plain_matmuls, tuned.plain_matmuls);
+  EXPECT_EQ(tune(tiny(), platform, second, Measure::kChoices, kept).tuning.slow_forms, tuned.slow_forms);
   EXPECT_EQ(second.compiled, 0);
   platform.tuning.machine = "GPU 1, library 3";
   EXPECT_FALSE(adopt_choices(kept, platform.tuning, third));
   EXPECT_EQ(third.adopted, "");
-  EXPECT_TRUE(tune(tiny(), platform, third, Measure::kChoices, kept).tuning.plain_matmuls.empty());
+  EXPECT_TRUE(tune(tiny(), platform, third, Measure::kChoices, kept).tuning.slow_forms.empty());
   EXPECT_FALSE(adopt_choices(kept.substr(0, kept.size() / 2), platform.tuning, third));
 }
 
@@ -271,7 +271,7 @@ TEST(Tune, WithSlotsAMeshMakesNoOtherChoice) {
     return tune(run, able(), device).tuning;
   };
   Tuning alone = tuned(config);
-  EXPECT_FALSE(alone.plain_matmuls.empty());
+  EXPECT_FALSE(alone.slow_forms.empty());
   std::vector<MeshConfig> meshes(4, config.mesh);
   meshes[0].data = 2;
   meshes[1].data = 2, meshes[1].zero = 3;
@@ -281,7 +281,7 @@ TEST(Tune, WithSlotsAMeshMakesNoOtherChoice) {
     config.mesh = mesh;
     Tuning here = tuned(config);
     EXPECT_EQ(here.tuned_for, alone.tuned_for) << mesh.pipe << mesh.schedule;
-    EXPECT_EQ(here.plain_matmuls, alone.plain_matmuls);
+    EXPECT_EQ(here.slow_forms, alone.slow_forms);
     EXPECT_TRUE(std::any_of(here.measured_seconds.begin(), here.measured_seconds.end(),
                             [](const auto& kernel) { return kernel.first.find("matmul") != std::string::npos; }));
   }
@@ -297,13 +297,13 @@ TEST(Tune, AnotherRankTakesWhatOneHasChosen) {
   EXPECT_TRUE(take_choices(chosen, other.tuning, second));
   EXPECT_EQ(second.adopted, "algorithm 7");
   EXPECT_EQ(other.tuning.tuned_for, tuned.tuned_for);
-  EXPECT_EQ(other.tuning.plain_matmuls, tuned.plain_matmuls);
+  EXPECT_EQ(other.tuning.slow_forms, tuned.slow_forms);
   EXPECT_EQ(other.tuning.measured_seconds, tuned.measured_seconds);
   EXPECT_FALSE(tuned.measured_seconds.empty());
   Tuning alien{.machine = "GPU 1, library 3"};
   EXPECT_FALSE(take_choices(chosen, alien, third));
   EXPECT_EQ(third.adopted, "");
-  EXPECT_TRUE(alien.plain_matmuls.empty());
+  EXPECT_TRUE(alien.slow_forms.empty());
 }
 
 TEST(Tune, RefusesWhatDoesNotFitBeforeItCompilesAnything) {

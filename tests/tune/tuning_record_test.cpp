@@ -29,8 +29,8 @@ TEST(TuningRecord, WhatCameFirstStays) {
   TuningRecord all = load_tuning(path);
   EXPECT_EQ(all.seconds.at("b"), 2);
   EXPECT_EQ(all.seconds.at("c"), 3);
-  EXPECT_EQ(all.plain_matmuls.at("step 2"), std::set<std::string>());
-  EXPECT_EQ(all.plain_matmuls.at("step 3"), (std::set<std::string>{"b", "c"}));
+  EXPECT_EQ(all.slow_forms.at("step 2"), std::set<std::string>());
+  EXPECT_EQ(all.slow_forms.at("step 3"), (std::set<std::string>{"b", "c"}));
 }
 
 TEST(TuningRecord, NeedsNoFile) {
