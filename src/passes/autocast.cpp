@@ -199,9 +199,8 @@ class Caster {
   // Whether a comparison chooses between rows.
   bool chooses_rows(const Node& node) const {
     if (node.op != &op::select) return false;
-    int maker = graph_.producer(node.inputs[0]);
     const Shape& shape = graph_.shape(node.inputs[0]);
-    return maker >= 0 && graph_.nodes()[size_t(maker)].op == &op::less && (shape.empty() || shape.back() == 1);
+    return is_comparison(node.inputs[0]) && (shape.empty() || shape.back() == 1);
   }
 
   // Ops like concat want one type for all.
