@@ -17,7 +17,8 @@ struct PageAddress {
 /// are answered, so that no other page in a browser reaches this one by a name of its own.
 class PageServer {
  public:
-  /// UserError where the port is taken, the host is none of this machine, or the build has no library for it.
+  /// UserError where the port is taken, the host is none of this machine, the system has no threads for it, or the
+  /// build no library.
   PageServer(const PageAddress& address, std::function<std::string()> make);
   PageServer(const PageServer&) = delete;
   PageServer& operator=(const PageServer&) = delete;

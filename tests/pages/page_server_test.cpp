@@ -1,11 +1,14 @@
 #include "pages/page_server.h"
 
 #include "base/socket.h"
+#include "tests/support/address_space.h"
 #include "tests/support/expect_error.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <iostream>
 #include <optional>
 #include <stdexcept>
 
@@ -71,6 +74,25 @@ TEST_F(PageServerTest, AnErrorIsAPage) {
 
 TEST_F(PageServerTest, APortThatIsTakenIsRefused) {
   expect_user_error([&] { PageServer second({.port = port()}, make_); }, {"which is taken", "--port"});
+}
+
+// Room for the stack of the thread that waits for readers, and none for those that answer them.
+TEST_F(PageServerTest, NoThreadsForReadersAreAnError) {
+  if (test::has_sanitizer()) GTEST_SKIP() << test::kSanitized;
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  auto serve = [] {
+    rlimit stack = {};
+    ::getrlimit(RLIMIT_STACK, &stack);
+    test::leave_address_space(stack.rlim_cur * 3 / 2);
+    try {
+      PageServer server({}, [] { return std::string(); });
+    } catch (const UserError& error) {
+      std::cerr << error.what();
+      std::_Exit(0);
+    }
+    std::_Exit(1);
+  };
+  EXPECT_EXIT(serve(), testing::ExitedWithCode(0), "got no readers' threads");
 }
 
 }  // namespace

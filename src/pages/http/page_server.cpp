@@ -2,13 +2,15 @@
 
 #include "base/error.h"
 #include "base/socket.h"
+#include "base/start_threads.h"
 #include "pages/html.h"
 
 #include <fmt/format.h>
 #include <httplib.h>
 
+#include <future>
 #include <mutex>
-#include <thread>
+#include <system_error>
 
 namespace tokamak {
 namespace {
@@ -32,7 +34,8 @@ bool names_loopback(const std::string& host) {
 
 struct PageServer::State {
   httplib::Server server;
-  std::thread thread;
+  std::vector<std::thread> threads;  // the one that waits for readers
+  std::promise<bool> starts;
   std::mutex mutex;
   std::string host;
   int port = 0;
@@ -79,24 +82,48 @@ struct PageServer::State {
           "another one with --port",
           host, address.port);
   }
+
+  // The library makes threads for readers when it is ready: before that, stop() would be lost.
+  void listen() {
+    constexpr size_t kThreads = 4;  // readers at a time
+    bool is_ready = false;
+    server.new_task_queue = [&] {
+      auto queue = std::make_unique<httplib::ThreadPool>(kThreads);
+      is_ready = true;
+      starts.set_value(true);
+      return queue.release();
+    };
+    try {
+      server.listen_after_bind();
+    } catch (const std::system_error&) {  // no thread
+    }
+    if (!is_ready) starts.set_value(false);
+  }
+
+  void start() {
+    threads = start_threads(1, [this](int) { listen(); });
+    if (starts.get_future().get()) return;
+    threads[0].join();
+    user_error(
+        "[report] expected to serve on {} port {}, got no readers' threads; allow this program more of them (ulimit "
+        "-u, the container's limit of processes) or more memory",
+        host, port);
+  }
 };
 
 PageServer::PageServer(const PageAddress& address, std::function<std::string()> make)
     : state_(std::make_unique<State>()) {
   State& state = *state_;
   state.make = std::move(make);
-  constexpr size_t kThreads = 4;  // readers at a time
-  state.server.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
   state.server.Get(
       "/", [&](const httplib::Request& request, httplib::Response& response) { state.answer(request, response); });
   state.bind(address);
-  state.thread = std::thread([&] { state.server.listen_after_bind(); });
-  while (!state.server.is_running()) std::this_thread::yield();  // stop() before that would be lost
+  state.start();
 }
 
 PageServer::~PageServer() {
   state_->server.stop();
-  state_->thread.join();
+  for (std::thread& thread : state_->threads) thread.join();
 }
 
 std::string PageServer::url() const { return fmt::format("http://{}:{}/", written_host(state_->host), state_->port); }
