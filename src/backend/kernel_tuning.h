@@ -20,7 +20,7 @@ class KernelTuning {
   /// (0: those of no kernel): a search for a kernel's algorithm takes the longer the more of the step is in it.
   virtual void expect(const Graph& step, std::span<const double> seconds) = 0;
 
-  /// The algorithms that were chosen by measurement for the kernels compiled so far, as text.
+  /// The algorithms that were chosen by measurement for the kernels compiled so far, and those adopted, as text.
   virtual std::string choices() const = 0;
 
   /// Takes over what choices() gave in an earlier process; it comes before any cache. False for text that is damaged or

@@ -35,7 +35,7 @@ Platform ChoicesFile::tune(const ResolvedRun& run, const Platform& platform, Bac
 }
 
 void ChoicesFile::save(const Tuning& tuning, Backend& backend) {
-  std::string text = run_choices(tuning, backend);
+  std::string text = add_choices(text_, tuning, backend);
   if (text == text_) return;
   write_file_atomic(path_, text);
   text_ = text;

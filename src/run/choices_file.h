@@ -1,5 +1,5 @@
 // choices.json in a run's folder: what was chosen by measurement, so that a run that goes on chooses as it did,
-// whatever became of the cache.
+// whatever became of the cache, and from whichever of its checkpoints. Tests: tests/run/choices_file_test.cpp.
 #pragma once
 
 #include "run/train_observer.h"
@@ -16,7 +16,7 @@ class ChoicesFile {
   Platform tune(const ResolvedRun& run, const Platform& platform, Backend& backend, bool goes_on,
                 TrainObserver& observer);
 
-  /// Writes what is chosen by now, where that is new.
+  /// Writes what is chosen by now, where that is new, beside what a run that goes on has chosen for other steps.
   void save(const Tuning& tuning, Backend& backend);
 
  private:

@@ -257,6 +257,17 @@ std::optional<KeptChoices> read_choices(std::string_view kept, const Tuning& tun
   }
 }
 
+bool has_chosen(const Tuning& tuning, Backend& backend) { return backend.tuning() && !tuning.tuned_for.empty(); }
+
+TuningRecord chosen_now(const Tuning& tuning) { return {{}, {{tuning.tuned_for, tuning.slow_forms}}}; }
+
+std::string print_choices(const TuningRecord& record, const Tuning& tuning, Backend& backend) {
+  json file = {{"machine", tuning.machine},
+               {"tuning", parse_json(print_tuning(record))},
+               {"backend", backend.tuning()->choices()}};
+  return file.dump(1) + "\n";
+}
+
 }  // namespace
 
 Platform tune(const ResolvedRun& run, Platform platform, Backend& backend, Measure measure, std::string_view kept) {
@@ -284,13 +295,17 @@ void choose_for_other_stages(std::span<const CompiledStep> stages, int64_t stage
 }
 
 std::string run_choices(const Tuning& tuning, Backend& backend, bool seconds) {
-  if (!backend.tuning() || tuning.tuned_for.empty()) return {};
-  TuningRecord record{{}, {{tuning.tuned_for, tuning.slow_forms}}};
+  if (!has_chosen(tuning, backend)) return {};
+  TuningRecord record = chosen_now(tuning);
   if (seconds) record.seconds = tuning.measured_seconds;
-  json file = {{"machine", tuning.machine},
-               {"tuning", parse_json(print_tuning(record))},
-               {"backend", backend.tuning()->choices()}};
-  return file.dump(1) + "\n";
+  return print_choices(record, tuning, backend);
+}
+
+std::string add_choices(std::string_view kept, const Tuning& tuning, Backend& backend) {
+  if (!has_chosen(tuning, backend)) return {};
+  TuningRecord record = chosen_now(tuning);
+  if (std::optional<KeptChoices> choices = read_choices(kept, tuning)) record.merge(choices->tuning);
+  return print_choices(record, tuning, backend);
 }
 
 bool adopt_choices(std::string_view kept, const Tuning& tuning, Backend& backend) {

@@ -36,6 +36,10 @@ void choose_for_other_stages(std::span<const CompiledStep> stages, int64_t stage
 /// nothing was. `seconds`: with what was measured besides, for take_choices.
 std::string run_choices(const Tuning& tuning, Backend& backend, bool seconds = false);
 
+/// The same with what `kept`, such a text of this machine, has for other steps: those of other phases of train.ramp, or
+/// of before a fallback, from whose checkpoints the run may yet go on.
+std::string add_choices(std::string_view kept, const Tuning& tuning, Backend& backend);
+
 /// Hands the backend its part of run_choices, before it compiles anything. False when they are of another kind of GPU
 /// or of other libraries, or damaged; then nothing was taken over.
 bool adopt_choices(std::string_view kept, const Tuning& tuning, Backend& backend);

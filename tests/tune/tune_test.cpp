@@ -1,16 +1,14 @@
 #include "tune/tune.h"
 
-#include "backend/cpu/cpu_backend.h"
-#include "backend/kernel_tuning.h"
 #include "compile/step_compiler.h"
 #include "config/config.h"
 #include "exec/measure.h"
 #include "graph/builder.h"
-#include "graph/op_def.h"
 #include "ops/matmul.h"
 #include "ops/pointwise.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/fake_kernels.h"
+#include "tests/support/priced_device.h"
 #include "tests/support/resolve_first.h"
 #include "tests/support/temporary_folder.h"
 
@@ -23,74 +21,9 @@
 namespace tokamak {
 namespace {
 
-// The ops of a kernel: "matmul", "eight bits matmul", or those of a group's body.
-std::string form_of(const Node& node) {
-  bool has_scales = node.op == &op::matmul && node.inputs.size() == 4;
-  if (!node.body) return (has_scales ? "eight bits " : "") + std::string(node.op->name);
-  std::string form;
-  for (const Node& inner : node.body->nodes()) form += (form.empty() ? "" : "+") + std::string(inner.op->name);
-  return form + (node.outputs.size() > 1 ? "+aux" : "");
-}
-
-// Counts its runs.
-class NoKernel : public Kernel {
- public:
-  explicit NoKernel(int& runs) : runs_(runs) {}
-  void run(std::span<const void* const>, std::span<void* const>) override { ++runs_; }
-
- private:
-  int& runs_;
-};
-
-// A device on which kernels take the seconds that a test says, by their form.
-class PricedDevice : public Backend, public KernelTuning {
- public:
-  explicit PricedDevice(std::map<std::string, double> seconds) : seconds_(std::move(seconds)) {}
-  std::unique_ptr<Memory> allocate(int64_t bytes) override { return cpu_->allocate(bytes); }
-  std::unique_ptr<Kernel> compile(const Graph&, const Node& node) override {
-    form_ = form_of(node);
-    if (!expected.contains(form_)) ++unexpected;
-    ++compiled;
-    return std::make_unique<NoKernel>(runs_);
-  }
-  void copy_in(void* to, const void* from, int64_t bytes) override { cpu_->copy_in(to, from, bytes); }
-  void copy_out(void* to, const void* from, int64_t bytes) override { cpu_->copy_out(to, from, bytes); }
-  void copy(void* to, const void* from, int64_t bytes) override { cpu_->copy(to, from, bytes); }
-  double time(const std::function<void()>& work) override {
-    timed.insert(form_);
-    runs_ = 0;
-    work();
-    return runs_ * (seconds_.contains(form_) ? seconds_[form_] : 1e-3);
-  }
-  void end_compiling() override { ++ended; }
-  KernelTuning* tuning() override { return this; }
-  void compile_ahead(const Graph&, const Node& node) override { ahead.insert(form_of(node)); }
-  void expect(const Graph& step, std::span<const double> seconds) override {
-    ASSERT_EQ(seconds.size(), step.nodes().size());
-    for (size_t n = 0; n < seconds.size(); ++n)
-      if (seconds[n] > 0) expected.insert(form_of(step.nodes()[n]));
-  }
-  std::string choices() const override { return "algorithm 7"; }
-  bool adopt_choices(const std::string& text) override {
-    adopted = text;
-    return true;
-  }
-  int64_t used_bytes() const override { return 0; }
-  int64_t free_bytes() const override { return free; }
-
-  int64_t free = 0;  // 0: unknown
-  int compiled = 0, ended = 0, unexpected = 0;
-  std::set<std::string> timed, ahead, expected;  // forms
-  std::string adopted;
-
- protected:
-  int runs_ = 0;  // of kernels, since the last time began
-
- private:
-  std::map<std::string, double> seconds_;
-  std::string form_;
-  std::unique_ptr<Backend> cpu_ = cpu::make_backend();
-};
+using test::form_of;
+using test::NoKernel;
+using test::PricedDevice;
 
 // With epilogues to choose from.
 Platform able() {
@@ -259,6 +192,24 @@ TEST(Tune, ARunKeepsItsChoicesThoughTheCacheIsGone) {
   EXPECT_EQ(third.adopted, "");
   EXPECT_TRUE(tune(tiny(), platform, third, Measure::kChoices, kept).tuning.slow_forms.empty());
   EXPECT_FALSE(adopt_choices(kept.substr(0, kept.size() / 2), platform.tuning, third));
+}
+
+TEST(Tune, ARunKeepsTheChoicesOfOtherSteps) {
+  RunConfig later = tiny();
+  later.train.batch *= 2;
+  Platform platform = able();
+  platform.tuning.machine = "GPU 1, library 2";
+  PricedDevice first(kSlowGelu), second({}), third({});
+  Tuning small = tune(tiny(), platform, first, Measure::kChoices).tuning;
+  Tuning large = tune(later, platform, second, Measure::kChoices).tuning;
+  std::string kept = add_choices(run_choices(small, first), large, second);
+  EXPECT_EQ(tune(tiny(), platform, third, Measure::kChoices, kept).tuning.slow_forms, small.slow_forms);
+  EXPECT_EQ(tune(later, platform, third, Measure::kChoices, kept).tuning.slow_forms, large.slow_forms);
+  EXPECT_NE(small.slow_forms, large.slow_forms);
+  EXPECT_EQ(third.compiled, 0);
+  Tuning alien = large;
+  alien.machine = "GPU 1, library 3";
+  EXPECT_EQ(add_choices(kept, alien, second), run_choices(alien, second)) << "those of another machine are of no use";
 }
 
 // Bits are to be the same on any number of data ranks and stages.

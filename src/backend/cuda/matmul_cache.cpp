@@ -109,7 +109,7 @@ std::string MatmulCache::print_used() const { return print_matmul_choices(machin
 bool MatmulCache::adopt(std::string_view text) {
   std::optional<MatmulChoices> adopted = parse_matmul_choices(machine_, text);
   if (!adopted) return false;
-  for (const auto& [problem, choice] : *adopted) choices_[problem] = choice;
+  for (const auto& [problem, choice] : *adopted) choices_[problem] = used_[problem] = choice;
   return true;
 }
 

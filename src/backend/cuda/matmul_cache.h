@@ -45,7 +45,7 @@ class MatmulCache {
   /// at the next start, no more.
   void save();
 
-  /// The choices that were put and found so far, as print_matmul_choices does.
+  /// The choices that were put, found and adopted so far, as print_matmul_choices does.
   std::string print_used() const;
   /// Takes such choices over, before all others; they are not saved. False when the text is not of this machine.
   bool adopt(std::string_view text);

@@ -117,6 +117,12 @@ TEST(matmul_cache, adopted_choices_come_first_and_stay_out_of_the_file) {
   EXPECT_EQ(*MatmulCache(folder.path(), kMachine).find("bf16 8x8x8 nn"), choice(9, 1));
 }
 
+TEST(matmul_cache, adopted_choices_are_the_run_s_though_it_does_not_ask_for_them) {
+  MatmulCache cache({}, kMachine);
+  EXPECT_TRUE(cache.adopt(print_matmul_choices(kMachine, kChoices)));
+  EXPECT_EQ(parse_matmul_choices(kMachine, cache.print_used()), kChoices);
+}
+
 TEST(matmul_cache, works_without_a_folder_or_a_disk_to_write_to) {
   MatmulCache memory({}, kMachine), unwritable("/proc/no_such_folder", kMachine);
   for (MatmulCache* cache : {&memory, &unwritable}) {
