@@ -45,19 +45,24 @@ void end_late_process(const std::string& reason, bool tells) {
 }
 
 ProcessHangs::ProcessHangs(const RunConfig& config, StoreClient& store, const std::string& device)
-    : store_(store), names_(exchange_names(device)),
-      watch_(hang_options(config, names_),
-             {.mine = {progress_},
-              .ask = [this](double seconds) { return ask(seconds); },
-              .fail = [this](const std::string& reason) { fail(reason); },
-              .failure = [this] { return store_.failure(); },
-              .end = [this](const std::string& why) { end_hung_process(why, tells(store_)); }}) {}
+    : store_(store), names_(exchange_names(config, device)), watch_(hang_options(config, names_), watched()) {}
 
 ProcessHangs::~ProcessHangs() { store_.answer_roll_call({}); }
 
-// From here on all ranks answer.
-std::vector<std::string> ProcessHangs::exchange_names(const std::string& device) {
+HangWatch::Run ProcessHangs::watched() {
+  return {.mine = {progress_},
+          .ask = [this](double seconds) { return ask(seconds); },
+          .fail = [this](const std::string& reason) { fail(reason); },
+          .failure = [this] { return store_.failure(); },
+          .end = [this](const std::string& why) { end_hung_process(why, tells(store_)); }};
+}
+
+// From here on all ranks answer. One that has been stopped since it joined does not, and has no name yet.
+std::vector<std::string> ProcessHangs::exchange_names(const RunConfig& config, const std::string& device) {
   store_.answer_roll_call([progress = progress_] { return print(progress->report()); });
+  std::vector<std::string> numbers;
+  for (int rank = 0; rank < store_.world(); ++rank) numbers.push_back(fmt::format("rank {}", rank));
+  HangWatch until_named(hang_options(config, std::move(numbers)), watched());
   return store_.exchange("names", store_.rank(), store_.world(), name_of(store_.rank(), device));
 }
 

@@ -33,14 +33,15 @@ class ProcessHangs {
   FailurePlace failure_place() const { return {names_, size_t(store_.rank()), progress_}; }
 
  private:
-  std::vector<std::string> exchange_names(const std::string& device);
+  HangWatch::Run watched();
+  std::vector<std::string> exchange_names(const RunConfig& config, const std::string& device);
   RankAnswers ask(double seconds);
   void fail(const std::string& reason);
 
   StoreClient& store_;
   std::shared_ptr<RankProgress> progress_ = std::make_shared<RankProgress>();
-  std::vector<std::string> names_;  // of all ranks
   bool leader_answers_ = true;      // of the watch's thread
+  std::vector<std::string> names_;  // of all ranks
   HangWatch watch_;                 // last: its thread uses the others
 };
 

@@ -67,6 +67,24 @@ TEST_F(RankProcesses, ASecondJobOnThePortIsRefusedAndTheFirstGoesOn) {
   EXPECT_EQ(second->wait().err, "");
 }
 
+// Of a launcher that does not look. It joined, and waited for the others then.
+TEST_F(RankProcesses, OneThatIsStoppedBeforeAllHaveComeIsFoundWhenTheyHave) {
+  Variable world("WORLD_SIZE", "3");
+  Arguments arguments = train("mesh", {"--train.batch=3", "--mesh.hang_seconds=1"});
+  auto first = start(0, arguments), second = start(1, arguments);
+  ASSERT_TRUE(first->wait_for_error("not there yet: 2; for "));
+  second->send(SIGSTOP);
+  auto begin = std::chrono::steady_clock::now();
+  auto third = start(2, arguments);
+  ProgramResult ended = first->wait();
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_NE(ended.err.find("error: [ranks] rank 1 hangs: its process does not answer"), std::string::npos) << ended.err;
+  EXPECT_EQ(third->wait().status, 1);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60)) << "the store's own limit is 300 s";
+  second->send(SIGKILL);
+  second->wait();
+}
+
 TEST_F(RankProcesses, ThatDoNotComeAreNamedWhileTheyAreWaitedForAndAtTheEnd) {
   Variable world("WORLD_SIZE", "4"), seconds("TOKAMAK_JOIN_SECONDS", "8");
   auto first = start(0, train("mesh")), third = start(2, train("mesh"));
