@@ -1,8 +1,7 @@
 #include "backend/cpu/attention.h"
 
-#include "backend/cpu/attention_blocks.h"
+#include "backend/cpu/attention_heads.h"
 #include "backend/cpu/gemm_tile.h"
-#include "base/parallel.h"
 
 #include <cmath>
 #include <limits>
@@ -117,18 +116,6 @@ class Forward {
   Visibility visible_{};
 };
 
-// Of a head in sample b, from `column` on: behind its queries in qkv, or in what all ranks have.
-template <typename T>
-void load_keys(Forward& forward, const AttentionShape& s, const Visibility& visible, HeadRows<const T> q, const T* kv,
-               int64_t b, int64_t column) {
-  int64_t C = s.width();
-  if (s.ranks == 1)
-    return forward.load_head(HeadRows<const T>{q.base + C, q.ld}, HeadRows<const T>{q.base + 2 * C, q.ld}, visible);
-  RankRows<const T> keys{kv + b * s.time * 2 * C + column, 2 * C, s.batch, s.zigzag()}, values = keys;
-  values.base += C;
-  forward.load_head(keys, values, visible);
-}
-
 }  // namespace
 
 size_t attention_workspace_bytes(const AttentionShape& shape, int threads) {
@@ -138,22 +125,9 @@ size_t attention_workspace_bytes(const AttentionShape& shape, int threads) {
 template <typename T>
 void attention(const AttentionShape& s, const AttentionDropout& dropout, const int32_t* documents, const T* qkv, T* out,
                float* lse, void* workspace, const T* kv) {
-  DocumentRanges ranges(s, documents);
-  QueryBlocks queries{s.zigzag()};
-  int64_t C = s.width(), blocks = queries.count();
   int64_t floats = Buffers(HeadSizes(s), nullptr).floats;
-  parallel_for(s.batch * s.heads * blocks, 1, [&](int64_t first, int64_t last, int thread) {
-    Forward forward(s, dropout, static_cast<float*>(workspace) + thread * floats);
-    int64_t loaded = -1;
-    for (int64_t item = first; item < last; ++item) {
-      int64_t head = item / blocks, b = head / s.heads, column = head % s.heads * s.head_dim;
-      HeadRows<const T> q{qkv + b * s.time * 3 * C + column, 3 * C};
-      if (head != loaded) load_keys(forward, s, ranges.sample(b), q, kv, b, column);
-      loaded = head;
-      HeadRows<T> rows{out + b * s.time * C + column, C};
-      forward.run_block(q, head, queries[balanced_block(item % blocks, blocks)], rows, lse + head * s.time);
-    }
-  });
+  run_forward(s, documents, qkv, out, lse, kv,
+              [&](int thread) { return Forward(s, dropout, static_cast<float*>(workspace) + thread * floats); });
 }
 
 template void attention<float>(const AttentionShape&, const AttentionDropout&, const int32_t*, const float*, float*,

@@ -2,9 +2,8 @@
 // Per block of queries i and keys j: dV += P^T dO, dS = P (dO V^T - rowsum(dO O)), dQ += dS K, dK += dS^T Q.
 #include "backend/cpu/attention.h"
 
-#include "backend/cpu/attention_blocks.h"
+#include "backend/cpu/attention_heads.h"
 #include "backend/cpu/gemm_tile.h"
-#include "base/parallel.h"
 
 namespace tokamak::cpu {
 namespace {
@@ -76,7 +75,8 @@ class Backward {
   }
 
   // dq of one block of queries, over all keys.
-  void run_queries(Range block) {
+  void run_queries(int64_t number) {
+    Range block = blocks_[number];
     std::fill_n(x_.dqueries + block.begin * z_.padded_dim, (block.end - block.begin) * z_.padded_dim, 0.0f);
     Range keys = head_.visible.keys(block.begin, block.end);
     for (int64_t key = keys.begin / kKeys * kKeys; key < keys.end; key += kKeys)
@@ -144,27 +144,8 @@ class Backward {
 // All heads; head(i) says where head i is.
 template <typename T, template <typename> typename Keys, typename HeadOf>
 void run_heads(const AttentionShape& s, const AttentionDropout& dropout, float* workspace, const HeadOf& head) {
-  using Pass = Backward<T, Keys>;
-  int64_t heads = s.batch * s.heads, floats = Buffers(HeadSizes(s), nullptr).floats;
-  QueryBlocks queries{s.zigzag()};
-  // run(backward, block) for `blocks` blocks of every head.
-  auto for_blocks = [&](int64_t blocks, auto run) {
-    parallel_for(heads * blocks, 1, [&](int64_t first, int64_t last, int thread) {
-      Pass backward(s, dropout, workspace + thread * floats);
-      for (int64_t item = first; item < last; ++item) {
-        backward.load_head(head(item / blocks));
-        run(backward, balanced_block(item % blocks, blocks));
-      }
-    });
-  };
-  if (heads >= num_threads()) {
-    for_blocks(1, [](Pass& backward, int64_t) { backward.run_head(); });
-    return;
-  }
-  // Too few heads for the threads: blocks in parallel, at the price of computing the scores twice.
-  for_blocks((s.zigzag().positions() + kKeys - 1) / kKeys,
-             [](Pass& backward, int64_t block) { backward.run_keys(block * kKeys, false); });
-  for_blocks(queries.count(), [&](Pass& backward, int64_t block) { backward.run_queries(queries[block]); });
+  int64_t floats = Buffers(HeadSizes(s), nullptr).floats;
+  run_backward(s, head, [&](int thread) { return Backward<T, Keys>(s, dropout, workspace + thread * floats); });
 }
 
 }  // namespace

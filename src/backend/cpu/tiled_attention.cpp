@@ -1,7 +1,7 @@
 #include "backend/cpu/tiled_attention.h"
 
+#include "backend/cpu/attention_heads.h"
 #include "backend/cpu/tiled_attention_blocks.h"
-#include "base/parallel.h"
 
 #include <limits>
 
@@ -125,18 +125,6 @@ class Forward {
   Visibility visible_{};
 };
 
-// Of a head in sample b, from `column` on: behind its queries in qkv, or in what all ranks have.
-void load_keys(Forward& forward, const AttentionShape& s, const Visibility& visible, HeadRows<const Bf16> q,
-               const Bf16* kv, int64_t b, int64_t column) {
-  int64_t C = s.width();
-  if (s.ranks == 1)
-    return forward.load_head(HeadRows<const Bf16>{q.base + C, q.ld}, HeadRows<const Bf16>{q.base + 2 * C, q.ld},
-                             visible);
-  RankRows<const Bf16> keys{kv + b * s.time * 2 * C + column, 2 * C, s.batch, s.zigzag()}, values = keys;
-  values.base += C;
-  forward.load_head(keys, values, visible);
-}
-
 }  // namespace
 
 bool has_tiled_attention(const AttentionShape& shape) { return shape.scale > 0; }
@@ -148,22 +136,9 @@ size_t tiled_attention_workspace_bytes(const AttentionShape& shape, int threads)
 void tiled_attention(const TileUnits& units, const AttentionShape& s, const AttentionDropout& dropout,
                      const int32_t* documents, const Bf16* qkv, Bf16* out, float* lse, void* workspace,
                      const Bf16* kv) {
-  DocumentRanges ranges(s, documents);
-  QueryBlocks queries{s.zigzag()};
-  int64_t C = s.width(), blocks = queries.count();
   int64_t floats = Buffers(TiledHead(s), nullptr).floats;
-  parallel_for(s.batch * s.heads * blocks, 1, [&](int64_t first, int64_t last, int thread) {
-    Forward forward(units, s, dropout, static_cast<float*>(workspace) + thread * floats);
-    int64_t loaded = -1;
-    for (int64_t item = first; item < last; ++item) {
-      int64_t head = item / blocks, b = head / s.heads, column = head % s.heads * s.head_dim;
-      HeadRows<const Bf16> q{qkv + b * s.time * 3 * C + column, 3 * C};
-      if (head != loaded) load_keys(forward, s, ranges.sample(b), q, kv, b, column);
-      loaded = head;
-      HeadRows<Bf16> rows{out + b * s.time * C + column, C};
-      forward.run_block(q, head, queries[balanced_block(item % blocks, blocks)], rows, lse + head * s.time);
-    }
-  });
+  run_forward(s, documents, qkv, out, lse, kv,
+              [&](int thread) { return Forward(units, s, dropout, static_cast<float*>(workspace) + thread * floats); });
 }
 
 }  // namespace tokamak::cpu

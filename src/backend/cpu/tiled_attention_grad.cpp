@@ -2,8 +2,8 @@
 // dQ^T += K^T dS^T.
 #include "backend/cpu/tiled_attention.h"
 
+#include "backend/cpu/attention_heads.h"
 #include "backend/cpu/tiled_attention_blocks.h"
-#include "base/parallel.h"
 
 namespace tokamak::cpu {
 namespace {
@@ -219,26 +219,8 @@ class Backward {
 template <template <typename> typename Keys, typename HeadOf>
 void run_heads(const TileUnits& units, const AttentionShape& s, const AttentionDropout& dropout, float* workspace,
                const HeadOf& head) {
-  using Pass = Backward<Keys>;
-  int64_t heads = s.batch * s.heads, floats = Buffers(TiledHead(s), nullptr).floats;
-  // run(backward, block) for `blocks` blocks of every head.
-  auto for_blocks = [&](int64_t blocks, auto run) {
-    parallel_for(heads * blocks, 1, [&](int64_t first, int64_t last, int thread) {
-      Pass backward(units, s, dropout, workspace + thread * floats);
-      for (int64_t item = first; item < last; ++item) {
-        backward.load_head(head(item / blocks));
-        run(backward, balanced_block(item % blocks, blocks));
-      }
-    });
-  };
-  if (heads >= num_threads()) {
-    for_blocks(1, [](Pass& backward, int64_t) { backward.run_head(); });
-    return;
-  }
-  // Too few heads for the threads: blocks in parallel, at the price of computing the scores twice.
-  for_blocks((s.zigzag().positions() + kKeys - 1) / kKeys,
-             [](Pass& backward, int64_t block) { backward.run_keys(block * kKeys, false); });
-  for_blocks(QueryBlocks{s.zigzag()}.count(), [](Pass& backward, int64_t block) { backward.run_queries(block); });
+  int64_t floats = Buffers(TiledHead(s), nullptr).floats;
+  run_backward(s, head, [&](int thread) { return Backward<Keys>(units, s, dropout, workspace + thread * floats); });
 }
 
 }  // namespace
