@@ -22,12 +22,6 @@ struct Place {
   int32_t first_piece, pieces;
 };
 
-ValueTypes weight_types(const Graph& graph, const Node& node) {
-  ValueTypes types;
-  for (ValueId input : node.inputs) types.push_back(graph.type(input));
-  return types;
-}
-
 int64_t num_pieces(const ValueType& type) { return ceil_div(num_elements(type.shape), kPiece); }
 
 // Sums of squares of one weight: of each column in each row of tiles. Aligned as the sums of the next need it.
@@ -77,8 +71,8 @@ int64_t scratch_floats(const ValueTypes& types, const std::vector<StoredCopies>&
 class Float8WeightsKernel : public Kernel {
  public:
   Float8WeightsKernel(Context& context, const Graph& graph, const Node& node)
-      : Float8WeightsKernel(context, node, weight_types(graph, node),
-                            cut_into_tiles(weight_types(graph, node), stored_copies(node))) {}
+      : Float8WeightsKernel(context, node, types_of(graph, node.inputs),
+                            cut_into_tiles(types_of(graph, node.inputs), stored_copies(node))) {}
 
   int64_t workspace_bytes() const override { return scratch_floats(types_, stored_) * int64_t(sizeof(float)); }
   void use_workspace(void* at) override { scratch_ = static_cast<float*>(at); }
@@ -150,7 +144,7 @@ KernelPtr make_float8_weights_kernel(Context& context, const Graph& graph, const
 }
 
 int64_t float8_weights_scratch(const DeviceInfo&, const Graph& graph, const Node& node) {
-  return scratch_floats(weight_types(graph, node), stored_copies(node)) * int64_t(sizeof(float));
+  return scratch_floats(types_of(graph, node.inputs), stored_copies(node)) * int64_t(sizeof(float));
 }
 
 }  // namespace tokamak::cuda

@@ -12,16 +12,10 @@ namespace {
 constexpr int kThreads = 256;         // as kernels/multi_add.cu
 constexpr int64_t kPiece = 16 << 10;  // elements of a block
 
-ValueTypes output_types(const Graph& graph, const Node& node) {
-  ValueTypes types;
-  for (ValueId output : node.outputs) types.push_back(graph.type(output));
-  return types;
-}
-
 class MultiAddKernel : public Kernel {
  public:
   MultiAddKernel(Context& context, const Graph& graph, const Node& node)
-      : context_(context), list_(context, cut_into_pieces(output_types(graph, node), kPiece),
+      : context_(context), list_(context, cut_into_pieces(types_of(graph, node.outputs), kPiece),
                                  int64_t(node.inputs.size() + node.outputs.size())),
         function_(context.compiler->add("multi_add", multi_add_source(node.attrs.get_int("terms")))) {}
 

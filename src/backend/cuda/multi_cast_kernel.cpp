@@ -13,17 +13,11 @@ namespace {
 constexpr int kThreads = 256;         // as kernels/multi_cast.cu
 constexpr int64_t kPiece = 16 << 10;  // elements of a block
 
-ValueTypes input_types(const Graph& graph, const Node& node) {
-  ValueTypes types;
-  for (ValueId input : node.inputs) types.push_back(graph.type(input));
-  return types;
-}
-
 class MultiCastKernel : public Kernel {
  public:
   MultiCastKernel(Context& context, const Graph& graph, const Node& node)
       : context_(context),
-        list_(context, cut_into_pieces(input_types(graph, node), kPiece), 2 * int64_t(node.inputs.size())),
+        list_(context, cut_into_pieces(types_of(graph, node.inputs), kPiece), 2 * int64_t(node.inputs.size())),
         function_(context.compiler->add("multi_cast", multi_cast_source(graph.dtype(node.outputs[0])))) {}
 
   void run(std::span<const void* const> in, std::span<void* const> out) override {

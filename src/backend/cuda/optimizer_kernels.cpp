@@ -17,12 +17,6 @@ constexpr int64_t kSumPiece = 32 << 10;  // elements of a block: few enough to f
 constexpr int64_t kPartialBytes = 4;     // a block's sum
 constexpr int64_t kUpdatePiece = 8 << 10;
 
-ValueTypes types_of(const Graph& graph, std::span<const ValueId> values) {
-  ValueTypes types;
-  for (ValueId value : values) types.push_back(graph.type(value));
-  return types;
-}
-
 int64_t num_sums(const Graph& graph, const Node& node) { return num_elements(graph.shape(node.outputs[0])); }
 
 // Sums that a tensor has of its own; one where all have one together.

@@ -16,6 +16,12 @@ struct Addresses {
 
 }  // namespace
 
+ValueTypes types_of(const Graph& graph, std::span<const ValueId> values) {
+  ValueTypes types;
+  for (ValueId value : values) types.push_back(graph.type(value));
+  return types;
+}
+
 std::vector<Piece> cut_into_pieces(std::span<const ValueType> tensors, int64_t length) {
   std::vector<Piece> pieces;
   for (size_t t = 0; t < tensors.size(); ++t) {

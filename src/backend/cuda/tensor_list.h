@@ -3,7 +3,7 @@
 #pragma once
 
 #include "backend/cuda/context.h"
-#include "graph/type.h"
+#include "graph/graph.h"
 
 #include <span>
 #include <vector>
@@ -17,6 +17,8 @@ struct Piece {
   int64_t begin;
   int64_t count;
 };
+
+ValueTypes types_of(const Graph& graph, std::span<const ValueId> values);
 
 /// Tensors cut into pieces of `length` elements (a multiple of 16).
 std::vector<Piece> cut_into_pieces(std::span<const ValueType> tensors, int64_t length);

@@ -75,13 +75,7 @@ class ColumnWriter {
     text_.blank();
   }
 
-  void write_single(int v) {
-    const GroupValue& value = body_.values[size_t(v)];
-    if (value.is_input())
-      text_.line("const float v{} = to_float(a{}[{}]);", v, value.outer, expression_.place(v));
-    else
-      text_.line("{}", expression_.statement(v));
-  }
+  void write_single(int v) { text_.line("{}", expression_.definition(v)); }
 
   // Vectors of arguments that vary along the rows, or that do not.
   void write_vectors(bool along_rows) {

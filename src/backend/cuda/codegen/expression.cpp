@@ -57,6 +57,12 @@ std::string Expression::statement(int value) const {
   return fmt::format("const float v{} = {};  // {}", value, right_side(v), v.op->name);
 }
 
+std::string Expression::definition(int value) const {
+  const GroupValue& v = body_.values[size_t(value)];
+  return v.is_input() ? fmt::format("const float v{} = to_float(a{}[{}]);", value, v.outer, place(value))
+                      : statement(value);
+}
+
 bool Expression::is_column_limit(const GroupValue& v) const {
   if (!v.is(op::less) || body_.kind != &op::row) return false;
   const GroupValue &a = body_.values[size_t(v.operands[0])], &b = body_.values[size_t(v.operands[1])];

@@ -24,7 +24,9 @@ class Expression {
   std::string stored(const GroupResult& result) const;
   /// "const float v3 = ...;  // gelu" of a value that is no argument, random vector or reduction.
   std::string statement(int value) const;
-  /// The right side of that, before it is rounded to the value's type.
+  /// The same of an argument, whose element at hand is read, too.
+  std::string definition(int value) const;
+  /// The right side of a statement, before it is rounded to the value's type.
   std::string unrounded(int value) const;
   /// Index of the first element at hand of an argument or of random numbers, in its own tensor.
   std::string place(int value) const;

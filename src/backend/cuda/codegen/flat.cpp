@@ -57,13 +57,7 @@ class FlatWriter {
     for (size_t v = 0; v < body_.values.size(); ++v)
       if (expression_.level(int(v)) == Level::kScalar) write_single(int(v));
   }
-  void write_single(int v) {
-    const GroupValue& value = body_.values[size_t(v)];
-    if (value.is_input())
-      text_.line("const float v{} = to_float(a{}[{}]);", v, value.outer, expression_.place(v));
-    else
-      text_.line("{}", expression_.statement(v));
-  }
+  void write_single(int v) { text_.line("{}", expression_.definition(v)); }
 
   void write_loads() {
     for (size_t v = 0; v < body_.values.size(); ++v)

@@ -128,10 +128,8 @@ void RowWriter::write_shared() {
 void RowWriter::write_single(int v) {
   if (is_loaded_ahead(v))
     text_.line("const float v{0} = now.x{0};", v);
-  else if (value(v).is_input())
-    text_.line("const float v{} = to_float(a{}[{}]);", v, value(v).outer, expression_.place(v));
   else
-    text_.line("{}", expression_.statement(v));
+    text_.line("{}", expression_.definition(v));
 }
 
 void RowWriter::write_row() {
