@@ -32,16 +32,10 @@ struct InspectArguments {
   int64_t threads = 0;
 };
 
-std::vector<std::string> format_names() {
-  std::vector<std::string> names = {"auto"};
-  for (const SourceFormatInfo& info : source_formats()) names.emplace_back(info.name);
-  return names;
-}
-
 void visit(FieldList& v, InspectArguments& c) {
   v.positional("path", c.paths, "folders made by `tokamak prepare`; files, folders or patterns of tokens or text");
   v("tokenizer", c.tokenizer, "folder with the tokenizer that decodes samples; empty: that of a prepared folder");
-  v("format", c.format, "of files; auto: what their names say, or their content", one_of(format_names()));
+  v("format", c.format, "of files; auto: what their names say, or their content", one_of(source_format_choices()));
   v("field", c.field, "field of a JSON object that holds the text, or name of the dataset in HDF5");
   v("token_type", c.token_type, "of tokens in files that do not say it", one_of({"uint16", "uint32"}));
   v("samples", c.samples, "pieces of each path to show", at_least(0));

@@ -28,12 +28,6 @@ struct PrepareArguments {
   int64_t threads = 0;
 };
 
-std::vector<std::string> format_choices() {
-  std::vector<std::string> names = {"auto"};
-  for (const SourceFormatInfo& format : source_formats()) names.emplace_back(format.name);
-  return names;
-}
-
 void visit(FieldList& v, PrepareArguments& c) {
   PrepareOptions& o = c.options;
   v.positional("input", o.inputs,
@@ -45,7 +39,7 @@ void visit(FieldList& v, PrepareArguments& c) {
   v("vocab_size", o.vocab_size, "tokens of the tokenizer that is trained", at_least(1));
   v("vocab_bytes", o.vocab_bytes, "text to train it on, from the beginning of each file; 0: all", at_least(0));
   v("format", o.sources.format, "what the files are; auto: what their names say, or their content",
-    one_of(format_choices()));
+    one_of(source_format_choices()));
   v("field", o.sources.text_field,
     "field of JSON objects, column of a table, of MDS or Parquet, or dataset of HDF5, that holds the text");
   v("chat", o.chat,

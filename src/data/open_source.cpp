@@ -1,5 +1,6 @@
 #include "data/open_source.h"
 
+#include <fmt/ranges.h>
 #include <fnmatch.h>
 
 #include <algorithm>
@@ -146,6 +147,12 @@ const std::vector<SourceFormatInfo>& source_formats() {
   return infos;
 }
 
+std::vector<std::string> source_format_choices() {
+  std::vector<std::string> names = {"auto"};
+  for (const SourceFormatInfo& info : source_formats()) names.emplace_back(info.name);
+  return names;
+}
+
 std::vector<std::string_view> format_file_names() {
   std::vector<std::string_view> names;
   for (const SourceFormat& row : table())
@@ -166,9 +173,7 @@ const SourceFormatInfo& format_of(const fs::path& path, const SourceOptions& opt
     return *find_by_name(is_json_lines(path) ? "jsonl" : "text");
   }
   if (const SourceFormatInfo* info = find_by_name(options.format)) return *info;
-  std::string names = "auto";
-  for (const SourceFormatInfo& info : source_formats()) names += fmt::format(", {}", info.name);
-  user_error("[data] expected one of {} as format, got {}", names, options.format);
+  user_error("[data] expected one of {} as format, got {}", fmt::join(source_format_choices(), ", "), options.format);
 }
 
 void look_ahead(const fs::path& path, const SourceOptions& options) {

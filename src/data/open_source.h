@@ -50,6 +50,8 @@ struct SourceFormatInfo {
 };
 
 const std::vector<SourceFormatInfo>& source_formats();
+/// What SourceOptions::format may be.
+std::vector<std::string> source_format_choices();
 
 /// The files that a path (a file, a folder, a pattern such as data/*.jsonl or data/**/*.txt, or "-") stands for, in the
 /// order of their paths. Folders are searched with their subfolders for files whose names have a format; names that
