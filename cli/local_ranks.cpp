@@ -55,6 +55,11 @@ void LocalRanks::start(int world, const std::string& token, StoreServer& store) 
   }
 }
 
+void LocalRanks::end() {
+  watcher_.request_stop();
+  if (watcher_.joinable()) watcher_.join();
+}
+
 void LocalRanks::watch(const std::stop_token& closing, StoreServer& store) {
   constexpr std::chrono::milliseconds kLookAtTheEnd{5};
   std::unique_lock lock(mutex_);
@@ -92,6 +97,8 @@ void LocalRanks::reap(StoreServer& store) {
     return true;
   });
 }
+
+bool is_local_rank() { return std::getenv(kLeader) != nullptr; }
 
 void end_with_leader() {
   const char* leader = std::getenv(kLeader);

@@ -21,12 +21,15 @@ class LocalRanks {
   LocalRanks() = default;
   LocalRanks(const LocalRanks&) = delete;
   LocalRanks& operator=(const LocalRanks&) = delete;
-  /// Waits for them for some seconds, then ends them; also stopped ones.
-  ~LocalRanks() = default;
+  /// As end().
+  ~LocalRanks() { end(); }
 
   /// Starts this program again, with the same arguments, for each rank but 0, and tells `store`, which they join and
   /// which outlives this, how each of them ends. To be called once, on the main thread: they live as long as it does.
   void start(int world, const std::string& token, StoreServer& store);
+
+  /// Waits for them for some seconds, then ends them; also stopped ones.
+  void end();
 
   /// Until then one that has been stopped for kStopped (as by SIGSTOP) is ended, and told. Afterwards the ranks find
   /// such ones themselves (cli/hangs.h), which takes steps that have a pace.
@@ -45,6 +48,9 @@ class LocalRanks {
   std::atomic<bool> leaves_stopped_ones_ = false;
   std::jthread watcher_;  // ends when all have
 };
+
+/// Whether LocalRanks has started this process.
+bool is_local_rank();
 
 /// In a process that LocalRanks has started: sees to it that the system ends it end_times::kWithoutLeader after its
 /// parent is gone, if it has not said why and ended by itself before. Elsewhere nothing. To be called first, and again

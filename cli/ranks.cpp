@@ -127,9 +127,11 @@ auto naming_others(const ProcessHangs& hangs, const Calls& calls) {
   }
 }
 
-// One rank of several processes, on the CPU or on a GPU of its own.
+using EndLost = std::function<void(const std::string&)>;
+
+// One rank of several processes, on the CPU or on a GPU of its own. `end_lost`: of RankWork; may be empty.
 void run_as_rank(RunConfig config, const Mesh& mesh, StoreClient& store, const std::string& of_store, int local_rank,
-                 FailureDeadline& deadline, const Work& work) {
+                 FailureDeadline& deadline, const EndLost& end_lost, const Work& work) {
   std::string address = own_address(config, of_store);
   tell_nccl_the_interface(config);
   RunConfig same = config;
@@ -152,12 +154,15 @@ void run_as_rank(RunConfig config, const Mesh& mesh, StoreClient& store, const s
   world->compare_calls(false);  // the graph is one for all ranks
   MeshRanks ranks(mesh, *world);
   auto outlive = [&] { deadline.allow(end_times::kToSave), outlive_leader(); };
+  auto end_named = [&](const std::string& why) {
+    if (end_lost) end_lost(hangs.failure_place().of_other(why));
+  };
   auto open_links = [&] {
     return make_process_world(store, {.address = address, .timeout_seconds = kEndlessSeconds, .key = "links"});
   };
   naming_others(hangs, [&] {
     try {
-      work({config, machine, &ranks, 1, outlive, open_links});
+      work({config, machine, &ranks, 1, outlive, end_named, open_links});
       world->barrier(machine.backend->queue(0));
       machine.backend->synchronize();
     } catch (const CommunicationError&) {
@@ -211,8 +216,12 @@ void run_on_processes(const RunConfig& config, const Mesh& mesh, const Work& wor
     others.leave_stopped_ones();
     work(rank);
   };
+  auto end_lost = [&](const std::string& why) {
+    others.end();
+    end_late_process(why, /*tells=*/true);
+  };
   run_and_tell(config, rendezvous.store(), [&](FailureDeadline& deadline) {
-    run_as_rank(config, mesh, rendezvous.store(), rendezvous.address(), 0, deadline, begins);
+    run_as_rank(config, mesh, rendezvous.store(), rendezvous.address(), 0, deadline, end_lost, begins);
   });
 }
 
@@ -274,8 +283,10 @@ void run_on_ranks(const RunConfig& asked, const Work& work) {
     if (place->token.empty()) place->token = run_token(config, place->world);
     Joined joined = join_others(*place);
     Rendezvous& all = *joined.rendezvous;
+    EndLost end_lost;  // a launcher's ranks may have to tell each other
+    if (is_local_rank()) end_lost = [&](const std::string& why) { end_late_process(why, tells(all.store())); };
     return run_and_tell(config, all.store(), [&](FailureDeadline& deadline) {
-      run_as_rank(config, mesh, all.store(), all.address(), place->local_rank, deadline, work);
+      run_as_rank(config, mesh, all.store(), all.address(), place->local_rank, deadline, end_lost, work);
     });
   }
   if (mesh.num_ranks() == 1) return run_alone(config, work);

@@ -21,6 +21,8 @@ struct RankWork {
   const MeshRanks* ranks;                        // null: one rank
   int in_process = 1;                            // of the ranks, this one and others that are threads of this process
   std::function<void()> outlive_leader = [] {};  // gives this rank end_times::kToSave when others are gone
+  /// Ends this process, and those that it has started, because ranks are lost; where it should not, nothing.
+  std::function<void(const std::string& why)> end_lost = [](const std::string&) {};
   /// One more communicator of all ranks, in the host's memory on GPUs, too, whose waits end only with the run; all call
   /// it at the same time. Empty where ranks are threads.
   std::function<std::unique_ptr<Communicator>()> open_links = {};

@@ -74,8 +74,11 @@ int terminal_width() {
 class Console : public TrainObserver {
  public:
   Console(const StartClock& before, bool verbose) : before_(before), verbose_(verbose) {}
-  /// What may_rescue() calls.
-  void set_rescue(std::function<void()> may_rescue) { may_rescue_ = std::move(may_rescue); }
+  /// What may_rescue() and lost() call.
+  void set_ends(std::function<void()> may_rescue, std::function<void(const std::string&)> lost) {
+    may_rescue_ = std::move(may_rescue);
+    lost_ = std::move(lost);
+  }
 
   void message(const std::string& text) override { line(text); }
 
@@ -103,6 +106,8 @@ class Console : public TrainObserver {
 
   void may_rescue() override { may_rescue_(); }
 
+  void lost(const std::string& why) override { lost_(why); }
+
   void saved(int64_t, const std::filesystem::path& path) override { line(fmt::format("saved {}", path.string())); }
 
   void line(const std::string& text) { write((std::exchange(bar_, false) ? "\r\x1b[K" : "") + printable(text) + "\n"); }
@@ -116,6 +121,7 @@ class Console : public TrainObserver {
 
   const StartClock& before_;  // what came before train()
   std::function<void()> may_rescue_ = [] {};
+  std::function<void(const std::string&)> lost_ = [](const std::string&) {};
   bool verbose_;
   bool terminal_ = takes_escape_codes(STDOUT_FILENO);
   bool bar_ = false;
@@ -161,16 +167,17 @@ RunConfig configure(const TrainArguments& arguments, AnotherTrains trains = Anot
 // Of the ranks that do not lead: what they would say is said by the one that does.
 class Silence : public TrainObserver {
  public:
-  explicit Silence(std::function<void()> outlive_leader) : outlive_leader_(std::move(outlive_leader)) {}
+  explicit Silence(const RankWork& rank) : rank_(rank) {}
   void message(const std::string&) override {}
   void step(const StepMetrics&, int64_t, double) override {}
   void sample(int64_t, const std::string&) override {}
   void saved(int64_t, const std::filesystem::path&) override {}
-  void may_rescue() override { outlive_leader_(); }
+  void may_rescue() override { rank_.outlive_leader(); }
+  void lost(const std::string& why) override { rank_.end_lost(why); }
   void rescue_told(const std::string& text) override { print_to_stderr(rank_prefix() + printable(text) + "\n"); }
 
  private:
-  std::function<void()> outlive_leader_;
+  const RankWork& rank_;
 };
 
 void validate(const TrainArguments& arguments) {
@@ -244,12 +251,12 @@ int run_train(const TrainArguments& arguments) {
     AttachedProfile profile(arguments.profile, arguments.given, rank, [&](const auto& text) { console.line(text); });
     auto requested = [&] { return stop.requested(); };
     if (!leads(rank.ranks)) {
-      Silence silence(rank.outlive_leader);
+      Silence silence(rank);
       train(rank.config, machine.platform, *machine.backend, silence, requested, rank.ranks, profile.watcher(), memory);
       return;
     }
     start.lap("device");
-    console.set_rescue(rank.outlive_leader);
+    console.set_ends(rank.outlive_leader, rank.end_lost);
     console.line(describe(machine));
     if (rank.ranks) console.line(describe_mesh(resolve(rank.config, machine.platform.target)));
     for (const std::string& note :

@@ -23,6 +23,9 @@ class TrainObserver {
   virtual void saved(int64_t step, const std::filesystem::path& path) = 0;
   /// This rank has all of the state, and saves it when the others are lost: so it should not be ended at once then.
   virtual void may_rescue() {}
+  /// Ranks are lost, and what this one could save is saved: what it holds on its device can be left to the system,
+  /// which frees it faster.
+  virtual void lost(const std::string& /*why*/) {}
   /// What becomes of the state of a run whose ranks are lost: on each rank that saves it or cannot.
   virtual void rescue_told(const std::string& text) { message(text); }
 };

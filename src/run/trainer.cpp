@@ -90,6 +90,7 @@ class Trainer {
       saver_->abandon();
       if (leads(ranks_)) events_.failed(last_step(), error.what());
       if (!is_suspect_) rescue(error.what());
+      if (has_device_) observer_.lost(error.what());
       throw;
     } catch (const std::exception& error) {
       saver_->settle_quietly();
