@@ -26,6 +26,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import host_memory  # noqa: E402  (its neighbour)
 
 WARM = 5  # steps that are left out
+LEAST_OTHERS = 20  # steps without a save beside them, to compare with
 KINDS = {"none": ["--train.checkpoint_every=0"],
          "beside": ["--train.background_saves=true"],
          "waits": ["--train.background_saves=false"]}
@@ -57,14 +58,16 @@ def train(command):
 
 
 def cost_within(steps, saves, every):
-    """What a save costs its own run, in percent of `every` steps; None without saves. `steps`: wall seconds of each step's end."""
+    """What a save costs its own run, in percent of `every` steps; None without saves. `steps`: wall seconds of each step's end. Steps
+    before the first save are left out, as the device is cooler; where hardly any is left that no save is beside, None."""
     beside, others = [], []
-    for before, step in zip(steps[WARM - 1:], steps[WARM:]):
+    first = min((save["step"] for save in saves), default=0)
+    for before, step in zip(steps[first - 1:], steps[first:]):
         taken = step["wall_seconds"] - before["wall_seconds"]
         is_beside = any(save["step"] < step["step"] and before["wall_seconds"] < save["until"] for save in saves
                         if save["step"] > step["step"] - every)
         (beside if is_beside else others).append(taken)
-    if not saves or not others:
+    if not saves or len(others) < LEAST_OTHERS:
         return None
     usual = statistics.mean(others)
     return 100 * (sum(beside) - len(beside) * usual) / len(saves) / (every * usual)
