@@ -15,7 +15,7 @@ namespace {
 
 // What is said of activations, of time where context ranks gather parameters, and of a rank's chunks is a little more
 // than is sure.
-constexpr double kSureGathered = 0.985, kSureActivations = 0.9, kSureChunks = 0.93;
+constexpr double kSureGathered = 0.975, kSureActivations = 0.9, kSureChunks = 0.93;
 
 // Of a micro-batch's time.
 constexpr double kBackward = 2.0 / 3;

@@ -75,7 +75,7 @@ bool BudgetSearch::add(const CompiledStep& step) {
   bool fits = used <= 1;
   (fits ? fits_ : too_much_) = tries_.back();
   alike_ = fits ? std::max(alike_, 0) + 1 : std::min(alike_, 0) - 1;
-  is_done_ = is_over(used, has_noticed, computes_again);
+  is_done_ = is_over(used, computes_again);
   if (is_done_) return better;
   rises_ &= fits || fits_.used == 0;
   if (rises_)
@@ -99,7 +99,7 @@ bool BudgetSearch::is_dear() const {
          too_much_.told - fits_.told > kWide * asked_;
 }
 
-bool BudgetSearch::is_over(double used, bool has_noticed, bool computes_again) const {
+bool BudgetSearch::is_over(double used, bool computes_again) const {
   if (tries_.size() == kTries) return true;
   if (fits_.used > 0 && too_much_.used > 0 && too_much_.told - fits_.told < kClose * asked_) return true;
   if (used <= 1) return (used >= kFull && !is_dear()) || !computes_again;

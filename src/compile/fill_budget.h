@@ -37,7 +37,7 @@ class BudgetSearch {
 
   bool is_better(double used, double seconds) const;
   bool is_dear() const;
-  bool is_over(double used, bool has_noticed, bool computes_again) const;
+  bool is_over(double used, bool computes_again) const;
   bool is_stuck(double used, bool has_noticed, bool computes_again) const;
   double choose(double used, bool has_noticed) const;
 

@@ -165,7 +165,9 @@ TEST(Pretokenizer, IsFoundByNameAndExpression) {
   EXPECT_EQ(pretokenizer_by_expression("\\w+"), std::nullopt);
   for (const PretokenizerInfo& info : pretokenizers()) {
     EXPECT_EQ(&pretokenizer_info(info.id), &info);
-    if (!info.expression.empty()) EXPECT_EQ(pretokenizer_by_expression(info.expression), info.id);
+    if (!info.expression.empty()) {
+      EXPECT_EQ(pretokenizer_by_expression(info.expression), info.id);
+    }
     for (std::string_view spelling : info.spellings) EXPECT_EQ(pretokenizer_by_expression(spelling), info.id);
   }
 }
