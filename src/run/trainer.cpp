@@ -346,9 +346,8 @@ class Trainer {
     auto run = [&](const std::function<void()>& task) { queue_.run(task); };
     std::vector<std::string> causes = shadow_->find_causes(shadow_batch_, done_.step, train_.shadow_bound, run);
     if (causes.empty()) return;
-    for (std::vector<std::string>* list :
-         {&start_.resolved.asked.compile.fp8_except, &start_.resolved.compile.fp8_except})
-      list->insert(list->end(), causes.begin(), causes.end());
+    std::vector<std::string>& except = start_.resolved.compile.fp8_except;
+    except.insert(except.end(), causes.begin(), causes.end());
     end_ = done_.step;
     observer_.message(describe_fallback(shadow, causes, done_.step, train_.shadow_bound));
     events_.fell_back(done_.step, fmt::format("{}", fmt::join(causes, ", ")));

@@ -93,6 +93,7 @@ TEST(ShadowRun, IsTheSameOnMeshes) {
     config.data.mask_documents = documents;
     config.train.batch = 8;
     config.train.total_batch = 0;
+    if (documents) config.compile.disable_passes = {"pad_vocab"};  // 61 rows, which ranks do not divide
     ShadowMetrics one = shadow_of(config);
     for (MeshConfig mesh :
          {MeshConfig{.data = 2, .slots = 1}, MeshConfig{.data = 2, .zero = 1, .slots = 1},
