@@ -9,6 +9,8 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -44,6 +46,7 @@ void LocalRanks::start(int world, const std::string& token, StoreServer& store) 
                                     fmt::format("TOKAMAK_TOKEN={}", token),
                                     fmt::format("{}={}", kLeader, ::getpid())};
     pid_t process = -1;
+    set_starting(rank);
     int error = start_again(std::move(own), process);
     if (error != 0) {
       store.note_end(rank, "could not be started");  // what ends those that were
@@ -52,7 +55,23 @@ void LocalRanks::start(int world, const std::string& token, StoreServer& store) 
     }
     std::lock_guard lock(mutex_);
     ranks_[process] = rank;
+    starting_ = 0;
   }
+}
+
+void LocalRanks::set_starting(int rank) {
+  std::lock_guard lock(mutex_);
+  starting_ = rank;
+}
+
+// With the process that is being made: start() is held up in the system until that runs this program, so it does not
+// come to know one that is stopped before.
+std::map<pid_t, int> LocalRanks::started() const {
+  std::map<pid_t, int> all = ranks_;
+  if (starting_ == 0) return all;
+  std::ifstream children(fmt::format("/proc/self/task/{}/children", ::getpid()));
+  for (std::istream_iterator<pid_t> child(children), end; child != end; ++child) all.try_emplace(*child, starting_);
+  return all;
 }
 
 void LocalRanks::end() {
@@ -80,7 +99,7 @@ void LocalRanks::watch(const std::stop_token& closing, StoreServer& store) {
 
 // Looks are counted, not seconds: while the terminal has stopped all processes this one does not look.
 void LocalRanks::end_stopped(StoreServer& store) {
-  for (const auto& [process, rank] : ranks_) {
+  for (const auto& [process, rank] : started()) {
     int& looks = stopped_looks_[process];
     looks = is_stopped(process) ? looks + 1 : 0;
     if (looks != kStopped / kLook) continue;

@@ -38,12 +38,15 @@ class LocalRanks {
 
  private:
   void watch(const std::stop_token& closing, StoreServer& store);
+  void set_starting(int rank);
+  std::map<pid_t, int> started() const;
   void end_stopped(StoreServer& store);
   void reap(StoreServer& store);
 
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::map<pid_t, int> ranks_;          // by process; those that have not ended
+  int starting_ = 0;                    // the rank whose process is being made; 0: none
   std::map<pid_t, int> stopped_looks_;  // how often in a row they were seen stopped
   std::atomic<bool> leaves_stopped_ones_ = false;
   std::jthread watcher_;  // ends when all have
