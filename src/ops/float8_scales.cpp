@@ -101,7 +101,8 @@ constinit const OpDef float8_scales = of_many_tensors({.name = "float8_scales",
                                                        .infer = infer,
                                                        .no_gradient = "made when all gradients are there",
                                                        .reference = reference,
-                                                       .decompose = decompose});
+                                                       .decompose = decompose,
+                                                       .cost = cost_of_elements<1>});
 }  // namespace op
 
 std::array<ValueId, 4> operands_of(const Float8Bound& bound) {

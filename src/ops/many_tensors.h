@@ -14,11 +14,10 @@ Cost cost_of_elements(const NodeSpec& spec, std::span<const ValueType> outputs) 
   return cost;
 }
 
-/// The record of an op that takes any number of tensors, each as it is, and has this cost rule or its own.
+/// The record of an op that takes any number of tensors, each as it is; it names its cost rule, this or its own.
 constexpr OpDef of_many_tensors(OpDef op) {
   op.max_inputs = -1;
   op.autocast = Autocast::kFull;
-  if (!op.cost) op.cost = cost_of_elements<1>;
   return op;
 }
 

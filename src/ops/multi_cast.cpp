@@ -55,7 +55,8 @@ constinit const OpDef multi_cast = of_many_tensors({.name = "multi_cast",
                                                     .infer = infer,
                                                     .gradient = gradient,
                                                     .reference = reference,
-                                                    .decompose = decompose});
+                                                    .decompose = decompose,
+                                                    .cost = cost_of_elements<1>});
 }  // namespace op
 
 ValueIds multi_cast(GraphBuilder& g, ValueIds values, DType to) {
