@@ -132,7 +132,7 @@ EvalReport report_of(const AskedRun& run) {
 
 EvalReport ask_tasks(const AskedRun& run, std::string& details) {
   EvalReport report = report_of(run);
-  use_model(run.config, [&](const RankWork& rank, const Platform& platform) {
+  use_model(run.config, [&](const RankContext& rank, const Platform& platform) {
     ResolvedRun resolved = resolve(rank.config, platform.target);
     TensorStore store(*rank.machine.backend, rank.ranks);
     Scorer scorer(resolved, platform, *rank.machine.backend, store, {.ranks = rank.ranks});
@@ -154,7 +154,7 @@ EvalReport validate_run(const EvalArguments& arguments, AskedRun run) {
   RunConfig& config = run.config;
   EvalData data = open_consistently(config.data, [&] { return open_data(arguments, config, run.model); });
   for (const std::string& note : data.corpus->notes()) fmt::print(stderr, "{}\n", printable(note));
-  use_model(config, [&](const RankWork& rank, const Platform& platform) {
+  use_model(config, [&](const RankContext& rank, const Platform& platform) {
     ResolvedRun resolved = resolve(rank.config, platform.target);
     int64_t windows = arguments.batches > 0 ? count_windows(resolved, arguments.batches) : data.corpus->windows();
     Evaluator evaluator(data.corpus, data.tokenizer.get(), resolved, windows);

@@ -281,7 +281,7 @@ int run_generate(const GenerateArguments& arguments) {
   std::vector<Text> texts = texts_to_generate(arguments);
   beside.submit([&] { tokenizer = require_tokenizer(tokenizer, arguments, model); });
   if (arguments.mesh.tensor > 1) beside.wait();  // ranks may be threads
-  use_model(model.config, [&](const RankWork& rank, const Platform& platform) {
+  use_model(model.config, [&](const RankContext& rank, const Platform& platform) {
     auto rows = std::min(size_t(arguments.rows), texts.size());
     Generator generator(resolve(rank.config, platform.target), platform, *rank.machine.backend, int64_t(rows), nullptr,
                         0, rank.ranks);

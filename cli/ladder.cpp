@@ -81,7 +81,7 @@ void complete(LadderArguments& arguments) {
 }
 
 // Under load the top of one device would be compared with meshes that begin cool.
-LadderOptions options_for(const LadderArguments& arguments, const RankWork& rank) {
+LadderOptions options_for(const LadderArguments& arguments, const RankContext& rank) {
   bool is_gpu = rank.machine.is_gpu;
   int64_t warmup = arguments.warmup > 0 ? arguments.warmup : is_gpu ? 4 : 1;
   int64_t load = arguments.load >= 0 ? arguments.load : is_gpu && !rank.ranks ? 10 : 0;
@@ -111,7 +111,7 @@ void print_line(const std::string& line) {
 }
 
 // Of a mesh that one rank does not have; what is said of the compiler is for some rung.
-void print_notes(const LadderArguments& arguments, const RankWork& rank) {
+void print_notes(const LadderArguments& arguments, const RankContext& rank) {
   const Machine& machine = rank.machine;
   if (rank.ranks) return;
   for (const std::string& note :
@@ -136,7 +136,7 @@ void print_model(const RunConfig& config, std::string_view more) {
 }
 
 // The rungs of one rank, which is this one.
-void climb_alone(const LadderArguments& arguments, const RankWork& rank, LadderReport& report,
+void climb_alone(const LadderArguments& arguments, const RankContext& rank, LadderReport& report,
                  const std::function<void()>& not_yet) {
   const Machine& machine = rank.machine;
   RunConfig& config = report.config;
@@ -158,7 +158,7 @@ void climb_alone(const LadderArguments& arguments, const RankWork& rank, LadderR
 }
 
 // As rank 0 has measured them.
-Platform with_measured_links(const RankWork& rank) {
+Platform with_measured_links(const RankContext& rank) {
   Platform platform = rank.machine.platform;
   Communicator& world = rank.ranks->world();
   LinkSeconds seconds = measure_links(*rank.machine.backend, world);
@@ -173,7 +173,7 @@ std::string describe_links(const Target& target) {
 }
 
 // The rungs of all ranks together.
-void climb_on_mesh(const LadderArguments& arguments, const RankWork& rank, LadderReport& report) {
+void climb_on_mesh(const LadderArguments& arguments, const RankContext& rank, LadderReport& report) {
   const RungResult* found = best_rung(report.rungs);
   RungResult best = found ? *found : RungResult();  // of the rank that leads
   const MeshConfig& asked = rank.config.mesh;
@@ -227,7 +227,7 @@ int run_ladder_command(const LadderArguments& arguments) {
   int64_t ranks = mesh_of_run(config).num_ranks();
   RunConfig alone = ranks > 1 ? for_one_rank(config, ranks) : config;
   check_reports(arguments);
-  run_on_ranks(config, [&](const RankWork& rank) {
+  run_on_ranks(config, [&](const RankContext& rank) {
     LadderReport report;
     report.config = alone;
     if (leads(rank.ranks)) report.epoch_tokens = epoch_tokens(arguments, config);

@@ -21,12 +21,12 @@ OpenedModel open_model(const std::string& path, const std::string& weights, cons
   return model;
 }
 
-void use_model(const RunConfig& config, const std::function<void(const RankWork&, const Platform&)>& work) {
+void use_model(const RunConfig& config, const std::function<void(const RankContext&, const Platform&)>& work) {
   if (config.mesh.tensor == 1) {
     Machine machine = open_machine(config, CpuRates::kTypical);
     return work({config, machine, nullptr}, machine.platform);
   }
-  run_on_ranks(config, [&](const RankWork& rank) {
+  run_on_ranks(config, [&](const RankContext& rank) {
     Platform platform = rank.machine.platform;
     platform.target = of_leader(rank.ranks, platform.target);
     work(rank, platform);

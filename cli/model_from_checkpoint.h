@@ -24,6 +24,6 @@ void visit(FieldList& v, ModelMesh& c);
 OpenedModel open_model(const std::string& path, const std::string& weights, const ModelMesh& mesh);
 
 /// Runs `work` on the ranks of config.mesh, with a platform by which passes choose the same on all of them.
-void use_model(const RunConfig& config, const std::function<void(const RankWork&, const Platform&)>& work);
+void use_model(const RunConfig& config, const std::function<void(const RankContext&, const Platform&)>& work);
 
 }  // namespace tokamak

@@ -56,7 +56,7 @@ int run_profile(const ProfileArguments& arguments) {
   RunConfig config = with_data_vocab(with_initial_model(arguments.run, arguments.given));
   check_files(arguments.output);
   std::optional<FoundCheckpoint> found = find_start(arguments);
-  run_on_ranks(config, [&](const RankWork& rank) {
+  run_on_ranks(config, [&](const RankContext& rank) {
     const Machine& machine = rank.machine;
     ProfileReport report = profile_run(rank.config, machine.platform, *machine.backend, rank.ranks,
                                        options_for(arguments, machine.is_gpu), found ? &*found : nullptr);

@@ -38,7 +38,7 @@
 namespace tokamak {
 namespace {
 
-using Work = std::function<void(const RankWork&)>;
+using Work = std::function<void(const RankContext&)>;
 
 constexpr double kEndlessSeconds = 1e6;
 
@@ -129,7 +129,7 @@ auto naming_others(const ProcessHangs& hangs, const Calls& calls) {
 
 using EndLost = std::function<void(const std::string&)>;
 
-// One rank of several processes, on the CPU or on a GPU of its own. `end_lost`: of RankWork; may be empty.
+// One rank of several processes, on the CPU or on a GPU of its own. `end_lost`: of RankContext; may be empty.
 void run_as_rank(RunConfig config, const Mesh& mesh, StoreClient& store, const std::string& of_store, int local_rank,
                  FailureDeadline& deadline, const EndLost& end_lost, const Work& work) {
   std::string address = own_address(config, of_store);
@@ -212,7 +212,7 @@ void run_on_processes(const RunConfig& config, const Mesh& mesh, const Work& wor
   if (config.mesh.hang_seconds == 0) others.leave_stopped_ones();
   others.start(ranks, place.token, server);
   Rendezvous rendezvous(place, server);
-  auto begins = [&](const RankWork& rank) {
+  auto begins = [&](const RankContext& rank) {
     others.leave_stopped_ones();
     work(rank);
   };

@@ -15,7 +15,7 @@ namespace tokamak {
 class ToldByLeader : public std::exception {};
 
 /// What one rank works with.
-struct RankWork {
+struct RankContext {
   const RunConfig& config;  // with the sizes of its mesh
   const Machine& machine;
   const MeshRanks* ranks;                        // null: one rank
@@ -45,6 +45,6 @@ Mesh mesh_of_run(const RunConfig& config);
 /// processes, started with this one's arguments; under torchrun, mpirun or srun this process is one
 /// rank. Returns when all that it started have ended. UserError before anything is started when the mesh does not fit
 /// the number of ranks or GPUs; what a rank throws ends all of them and is thrown by the one that leads.
-void run_on_ranks(const RunConfig& config, const std::function<void(const RankWork&)>& work);
+void run_on_ranks(const RunConfig& config, const std::function<void(const RankContext&)>& work);
 
 }  // namespace tokamak

@@ -167,7 +167,7 @@ RunConfig configure(const TrainArguments& arguments, AnotherTrains trains = Anot
 // Of the ranks that do not lead: what they would say is said by the one that does.
 class Silence : public TrainObserver {
  public:
-  explicit Silence(const RankWork& rank) : rank_(rank) {}
+  explicit Silence(const RankContext& rank) : rank_(rank) {}
   void message(const std::string&) override {}
   void step(const StepMetrics&, int64_t, double) override {}
   void sample(int64_t, const std::string&) override {}
@@ -177,7 +177,7 @@ class Silence : public TrainObserver {
   void rescue_told(const std::string& text) override { print_to_stderr(rank_prefix() + printable(text) + "\n"); }
 
  private:
-  const RankWork& rank_;
+  const RankContext& rank_;
 };
 
 void validate(const TrainArguments& arguments) {
@@ -244,7 +244,7 @@ int run_train(const TrainArguments& arguments) {
   bool stopped = false;
   RunConfig config = configure(arguments);
   check_profile(arguments.profile, arguments.given, config);
-  run_on_ranks(config, [&](const RankWork& rank) {
+  run_on_ranks(config, [&](const RankContext& rank) {
     const Machine& machine = rank.machine;
     const MemoryStates memory{
         .folder = given_memory_folder(), .every = arguments.memory_every, .open_links = rank.open_links};

@@ -40,7 +40,7 @@ void check_profile(const TrainProfile& profile, const GivenOptions& given, const
         profile.steps, phase.until);
 }
 
-AttachedProfile::AttachedProfile(const TrainProfile& profile, const GivenOptions& given, const RankWork& rank,
+AttachedProfile::AttachedProfile(const TrainProfile& profile, const GivenOptions& given, const RankContext& rank,
                                  std::function<void(const std::string&)> say)
     : profile_(profile), given_(given), machine_(rank.machine), say_(std::move(say)),
       watcher_(profile.at,

@@ -27,7 +27,7 @@ void check_profile(const TrainProfile& profile, const GivenOptions& given, const
 class AttachedProfile {
  public:
   /// `say` shows text on the rank that leads.
-  AttachedProfile(const TrainProfile& profile, const GivenOptions& given, const RankWork& rank,
+  AttachedProfile(const TrainProfile& profile, const GivenOptions& given, const RankContext& rank,
                   std::function<void(const std::string&)> say);
   AttachedProfile(const AttachedProfile&) = delete;
   AttachedProfile& operator=(const AttachedProfile&) = delete;

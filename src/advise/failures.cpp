@@ -54,8 +54,8 @@ FailureConfig failures_of(const ClusterConfig& cluster, double state_bytes) {
 // Daly's equation 20: of the time without restarts, which may fail as well, training keeps as many seconds of an
 // interval as are expected to pass until it and its checkpoint are through. Storage takes one checkpoint at a time, and
 // what fails before it has the last one goes back to that before; a restart reads it all.
-Goodput goodput(const ClusterConfig& cluster, int64_t gpus, const CheckpointBytes& bytes) {
-  Goodput g{.by = failures_of(cluster, bytes.gpu)};
+PlannedGoodput goodput(const ClusterConfig& cluster, int64_t gpus, const CheckpointBytes& bytes) {
+  PlannedGoodput g{.by = failures_of(cluster, bytes.gpu)};
   double checkpoint = g.by.checkpoint.value;
   if (g.by.storage.is_known()) g.writing = bytes.all / g.by.storage.value;
   g.between = g.by.mtbf.value / double(gpus);
@@ -71,6 +71,6 @@ Goodput goodput(const ClusterConfig& cluster, int64_t gpus, const CheckpointByte
   return g;
 }
 
-bool expects_failures(const Goodput& goodput, double seconds) { return seconds >= goodput.between; }
+bool expects_failures(const PlannedGoodput& goodput, double seconds) { return seconds >= goodput.between; }
 
 }  // namespace tokamak

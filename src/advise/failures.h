@@ -20,7 +20,7 @@ struct CheckpointBytes {
   double gpu = 0, all = 0;
 };
 
-struct Goodput {
+struct PlannedGoodput {
   FailureConfig by;          // what it follows from
   double between = 0;        // seconds from one failure among all GPUs to the next
   double interval = 0;       // seconds of training from one checkpoint to the next
@@ -33,9 +33,9 @@ struct Goodput {
 };
 
 /// Of a training on so many GPUs, each of which can stop all.
-Goodput goodput(const ClusterConfig& cluster, int64_t gpus, const CheckpointBytes& bytes);
+PlannedGoodput goodput(const ClusterConfig& cluster, int64_t gpus, const CheckpointBytes& bytes);
 
 /// Whether one is to be expected in so many seconds of training.
-bool expects_failures(const Goodput& goodput, double seconds);
+bool expects_failures(const PlannedGoodput& goodput, double seconds);
 
 }  // namespace tokamak

@@ -16,7 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Expected {
-  Goodput goodput;
+  PlannedGoodput goodput;
   TrainingCost cost;  // without failures
 };
 

@@ -14,7 +14,7 @@ StreamClock::StreamClock(const std::vector<int>& resources) : resources_(resourc
   state_.streams.resize(resources.size());
 }
 
-int StreamClock::add(Task task) {
+int StreamClock::add(StreamTask task) {
   std::vector<int>& queue = queues_[size_t(task.stream)];
   place_.push_back(queue.size());
   queue.push_back(int(tasks_.size()));

@@ -15,7 +15,7 @@ struct Span {
   double begin = 0, end = 0;
 };
 
-struct Task {
+struct StreamTask {
   int stream = 0;
   double seconds = 0;         // alone on the resource of its stream
   double taken_share = 0;     // of other resources' work while it runs
@@ -31,7 +31,7 @@ class StreamClock {
   explicit StreamClock(const std::vector<int>& resources);
 
   /// Behind the others of its stream; its number, from 0.
-  int add(Task task);
+  int add(StreamTask task);
 
   /// How far the tasks have run.
   double now() const { return state_.now; }
@@ -53,7 +53,7 @@ class StreamClock {
     double now = 0;
   };
 
-  const Task& next(const State& state, size_t stream) const {
+  const StreamTask& next(const State& state, size_t stream) const {
     return tasks_[size_t(queues_[stream][state.streams[stream].at])];
   }
   bool is_done(const State& state, int task) const;
@@ -64,7 +64,7 @@ class StreamClock {
 
   std::vector<int> resources_;            // by stream
   std::vector<std::vector<int>> queues_;  // by stream, its tasks in order
-  std::vector<Task> tasks_;
+  std::vector<StreamTask> tasks_;
   std::vector<size_t> place_;  // by task, in its queue
   std::vector<Span> spans_;    // by task
   State state_;

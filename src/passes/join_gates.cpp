@@ -85,7 +85,7 @@ class GateFinder {
   }
 
   const Graph& graph_;
-  ProductFinder products_;
+  JoinableProducts products_;
 };
 
 class GateJoiner {

@@ -8,15 +8,15 @@
 
 namespace tokamak {
 
-ProductFinder::ProductFinder(const Graph& graph)
+JoinableProducts::JoinableProducts(const Graph& graph)
     : graph_(graph), users_(find_users(graph)), escaping_(find_escaping(graph)) {}
 
-std::span<const int> ProductFinder::readers(ValueId value) const {
+std::span<const int> JoinableProducts::readers(ValueId value) const {
   if (escaping_[size_t(value)]) return {};
   return users_[size_t(value)];
 }
 
-std::optional<ForwardProducts> ProductFinder::forward(const ValueIds& projected) const {
+std::optional<ForwardProducts> JoinableProducts::forward(const ValueIds& projected) const {
   ForwardProducts found;
   for (ValueId value : projected) {
     int maker = graph_.producer(value);
@@ -31,7 +31,7 @@ std::optional<ForwardProducts> ProductFinder::forward(const ValueIds& projected)
   return found;
 }
 
-std::optional<GradientProducts> ProductFinder::gradients(const ValueIds& gradients) const {
+std::optional<GradientProducts> JoinableProducts::gradients(const ValueIds& gradients) const {
   GradientProducts found;
   for (ValueId gradient : gradients)
     if (!add_products(gradient, found)) return {};
@@ -40,14 +40,14 @@ std::optional<GradientProducts> ProductFinder::gradients(const ValueIds& gradien
   return found;
 }
 
-bool ProductFinder::is_product(int n, bool trans_a, bool trans_b) const {
+bool JoinableProducts::is_product(int n, bool trans_a, bool trans_b) const {
   const Node& product = node(n);
   return product.op == &op::matmul && product.inputs.size() == 2 && graph_.shape(product.inputs[1]).size() == 2 &&
          product.attrs.get_bool("trans_a") == trans_a && product.attrs.get_bool("trans_b") == trans_b;
 }
 
 // Else they would be copied for the joined product alone.
-bool ProductFinder::are_copies(const ValueIds& weights) const {
+bool JoinableProducts::are_copies(const ValueIds& weights) const {
   return std::ranges::all_of(weights, [&](ValueId weight) {
     int maker = graph_.producer(weight);
     return maker >= 0 && node(maker).op == &op::cast;
@@ -55,7 +55,7 @@ bool ProductFinder::are_copies(const ValueIds& weights) const {
 }
 
 // Putting weights side by side moves fewer bytes than reading the input and writing its gradient once saves.
-bool ProductFinder::pays(ValueId projected, const ValueIds& weights) const {
+bool JoinableProducts::pays(ValueId projected, const ValueIds& weights) const {
   const Shape& shape = graph_.shape(projected);
   int64_t columns = 0;
   for (ValueId weight : weights) columns += graph_.shape(weight)[0];
@@ -63,7 +63,7 @@ bool ProductFinder::pays(ValueId projected, const ValueIds& weights) const {
 }
 
 // What reads the gradient of one part: the product with its weight, and that with the input, perhaps of a view.
-bool ProductFinder::add_products(ValueId gradient, GradientProducts& found) const {
+bool JoinableProducts::add_products(ValueId gradient, GradientProducts& found) const {
   if (readers(gradient).size() != 2) return false;
   bool has_input = false, has_weight = false;
   for (int reader : readers(gradient)) {
@@ -85,7 +85,7 @@ bool ProductFinder::add_products(ValueId gradient, GradientProducts& found) cons
   return has_input && has_weight;
 }
 
-bool ProductFinder::are_alike(const GradientProducts& found) const {
+bool JoinableProducts::are_alike(const GradientProducts& found) const {
   const Node &of_input = node(found.input_products[0]), &of_weight = node(found.weight_products[0]);
   return std::ranges::all_of(found.input_products, [&](int n) { return node(n).attrs == of_input.attrs; }) &&
          std::ranges::all_of(found.weight_products, [&](int n) {
@@ -94,7 +94,7 @@ bool ProductFinder::are_alike(const GradientProducts& found) const {
 }
 
 // Two are added, and then the third, if there is one.
-bool ProductFinder::find_sum(GradientProducts& found) const {
+bool JoinableProducts::find_sum(GradientProducts& found) const {
   std::map<int, int> terms;  // by sum
   for (int product : found.input_products) {
     std::span<const int> reader = readers(node(product).outputs[0]);

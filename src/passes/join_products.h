@@ -28,9 +28,9 @@ struct GradientProducts {
   int sum = -1;
 };
 
-class ProductFinder {
+class JoinableProducts {
  public:
-  explicit ProductFinder(const Graph& graph);
+  explicit JoinableProducts(const Graph& graph);
 
   /// Nodes that read the value; none where it leaves the graph.
   std::span<const int> readers(ValueId value) const;

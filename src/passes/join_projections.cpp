@@ -26,7 +26,7 @@ class ProjectionJoiner {
   const Node& node(int n) const { return graph_.nodes()[size_t(n)]; }
 
   void find() {
-    ProductFinder finder(graph_);
+    JoinableProducts finder(graph_);
     for (int n = 0; n < int(graph_.nodes().size()); ++n) {
       if (node(n).op == &op::rotary_qkv) {
         ValueIds projected(node(n).inputs.begin(), node(n).inputs.end() - 1);  // q, k and v, but not the positions

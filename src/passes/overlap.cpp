@@ -88,7 +88,7 @@ class OrderClock {
   }
 
   // What nobody waits for shares a collective with others (passes/bucket.h), and so pays no latency of its own.
-  Task message(int n) const {
+  StreamTask message(int n) const {
     Price p = price(graph_, node(n), target_);
     double units = units_taken(target_, node(n).attrs.get_string("axis"));
     return {kLinks, p.link + (messages_[size_t(n)] ? p.fixed : 0), units, tasks_before(node(n))};

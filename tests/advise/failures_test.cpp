@@ -20,7 +20,7 @@ ClusterConfig with_failures(double mtbf, double restart, double checkpoint) {
 TEST(Failures, SharesAddUpAndTheIntervalLosesLeast) {
   for (int64_t gpus : {1000, 16384, 100000}) {
     ClusterConfig cluster = with_failures(2e8, 600, 30);
-    Goodput g = goodput(cluster, gpus, {0});
+    PlannedGoodput g = goodput(cluster, gpus, {0});
     EXPECT_DOUBLE_EQ(g.between, 2e8 / double(gpus));
     EXPECT_NEAR(g.share + g.restarting + g.repeated + g.checkpointing, 1, 1e-12);
     EXPECT_GT(g.repeated, 0);
@@ -34,20 +34,20 @@ TEST(Failures, SharesAddUpAndTheIntervalLosesLeast) {
 }
 
 TEST(Failures, FewFailuresCostWhatYoungHas) {
-  Goodput g = goodput(with_failures(1e9, 600, 10), 1000, {0});
+  PlannedGoodput g = goodput(with_failures(1e9, 600, 10), 1000, {0});
   double interval = std::sqrt(2 * 10 * 1e6);
   EXPECT_NEAR(g.interval, interval, 0.01 * interval);
   EXPECT_NEAR(1 - g.share, 10 / interval + interval / 2 / 1e6 + 600 / 1e6, 1e-4);
 }
 
 TEST(Failures, ThoseOfLlama3AreTheUsualOnes) {
-  Goodput g = goodput(read_cluster("dgx-h100"), 16384, {1e9});
+  PlannedGoodput g = goodput(read_cluster("dgx-h100"), 16384, {1e9});
   EXPECT_NEAR(54 * kDay / g.between, 419, 0.5);
   EXPECT_GT(g.share, 0.9) << "more than 90% there (arXiv 2407.21783)";
   EXPECT_FALSE(expects_failures(g, 3600));
   EXPECT_TRUE(expects_failures(g, kDay));
   EXPECT_NE(g.by.mtbf.source.find("2407.21783"), std::string::npos);
-  Goodput more = goodput(read_cluster("dgx-h100"), 100000, {1e9});
+  PlannedGoodput more = goodput(read_cluster("dgx-h100"), 100000, {1e9});
   EXPECT_LT(more.share, 0.8) << "O(100K) GPUs are said to keep 44% (arXiv 2602.00277)";
   EXPECT_GT(goodput(read_cluster("dgx-h100"), 16384, {1e8}).share, g.share) << "less to copy";
 }
@@ -55,12 +55,12 @@ TEST(Failures, ThoseOfLlama3AreTheUsualOnes) {
 TEST(Failures, StorageBoundsHowOftenCheckpointsAreWritten) {
   ClusterConfig cluster = with_failures(2e8, 600, 1);
   CheckpointBytes bytes{.gpu = 1e9, .all = 1e13};
-  Goodput without = goodput(cluster, 100000, bytes);
+  PlannedGoodput without = goodput(cluster, 100000, bytes);
   EXPECT_EQ(without.writing, 0) << "nothing is said of it";
   cluster.failures.storage = {1e15, "test"};
   EXPECT_NEAR(goodput(cluster, 100000, bytes).share, without.share, 1e-4) << "as good as at once";
   cluster.failures.storage = {1e11, "test"};
-  Goodput slow = goodput(cluster, 100000, bytes);
+  PlannedGoodput slow = goodput(cluster, 100000, bytes);
   EXPECT_DOUBLE_EQ(slow.writing, 100);
   EXPECT_DOUBLE_EQ(slow.interval, 100) << "not each minute, as would be best";
   EXPECT_LT(without.interval, 100);
@@ -73,7 +73,7 @@ TEST(Failures, StorageBoundsHowOftenCheckpointsAreWritten) {
 
 TEST(Failures, NodesStandByForThoseThatAreRepaired) {
   ClusterConfig cluster = with_failures(2e8, 600, 1);
-  Goodput always = goodput(cluster, 10000, {});
+  PlannedGoodput always = goodput(cluster, 10000, {});
   cluster.failures.repair = {2 * always.between, "test"};
   auto waiting = [&](int64_t spares) {
     cluster.failures.spares = spares;
@@ -83,7 +83,7 @@ TEST(Failures, NodesStandByForThoseThatAreRepaired) {
   EXPECT_NEAR(waiting(1), 2.0 / 5, 1e-12) << "Erlang: 2 / (1 + 2 + 2)";
   EXPECT_LT(waiting(8), 1e-3);
   cluster.failures.spares = 1;
-  Goodput one = goodput(cluster, 10000, {});
+  PlannedGoodput one = goodput(cluster, 10000, {});
   EXPECT_NEAR(one.share, always.share * 3 / 5, 1e-12);
   EXPECT_NEAR(one.share + one.restarting + one.repeated + one.checkpointing + one.waiting, 1, 1e-12);
 }

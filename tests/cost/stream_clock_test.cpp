@@ -9,24 +9,24 @@ namespace {
 
 const std::vector<int> kShared{0, 0}, kApart{0, 1};
 
-StreamClock clock_of(const std::vector<Task>& tasks, const std::vector<int>& resources) {
+StreamClock clock_of(const std::vector<StreamTask>& tasks, const std::vector<int>& resources) {
   StreamClock clock(resources);
-  for (const Task& task : tasks) clock.add(task);
+  for (const StreamTask& task : tasks) clock.add(task);
   return clock;
 }
 
-double end_of(const std::vector<Task>& tasks, const std::vector<int>& resources) {
+double end_of(const std::vector<StreamTask>& tasks, const std::vector<int>& resources) {
   double end = 0;
   for (const Span& span : clock_of(tasks, resources).run()) end = std::max(end, span.end);
   return end;
 }
 
-Task task(int stream, double seconds, std::vector<int> after = {}, double taken_share = 0) {
+StreamTask task(int stream, double seconds, std::vector<int> after = {}, double taken_share = 0) {
   return {stream, seconds, taken_share, std::move(after)};
 }
 
 TEST(StreamClock, OfOneStreamIsTheSumToTheBit) {
-  std::vector<Task> tasks;
+  std::vector<StreamTask> tasks;
   double sum = 0;
   for (int i = 1; i < 100; ++i) {
     tasks.push_back(task(0, 1.0 / i));
