@@ -276,6 +276,7 @@ PassContext context_of(const ResolvedRun& run, const Platform& platform) {
   context.zero = asked.zero;
   context.gathers_once = gathers_once(asked) && (is_low(run.compile.precision) || !divides_evenly(run.mesh));
   context.sequence = asked.sequence;
+  context.async_tensor = asked.async_tensor;
   context.bucket_mib = asked.bucket_mib;
   const Optimizer optimizer(run.asked.optimizer);
   context.updates_whole = optimizer.updates_whole();

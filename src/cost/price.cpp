@@ -4,6 +4,7 @@
 #include "cost/link_ways.h"
 #include "graph/single_node.h"
 #include "ops/collective.h"
+#include "ops/row_block.h"
 
 #include <algorithm>
 #include <span>
@@ -89,7 +90,8 @@ Price price(const Graph& graph, const Node& node, const Platform& platform) {
   Price price = tokamak::price(graph, node, platform.target);
   const auto& measured = platform.tuning.measured_seconds;
   if (measured.empty() || node.op->fusion == Fusion::kView) return price;
-  if (auto at = measured.find(kernel_key(graph, node)); at != measured.end()) {
+  KernelNode kernel = kernel_node(graph, node);
+  if (auto at = measured.find(kernel_key(kernel.graph, kernel.node)); at != measured.end()) {
     price.seconds = at->second / (is_low_precision(graph, node) ? platform.target.sustained_share : 1);
     share_device(node, platform.target, price);
   }

@@ -6,6 +6,7 @@
 #include "graph/op_def.h"
 #include "ops/collective.h"
 #include "ops/movement.h"
+#include "ops/row_block.h"
 #include "plan/plan.h"
 
 #include <functional>
@@ -156,6 +157,33 @@ class CollectiveKernel : public Kernel {
   std::optional<Sum> sum_;
 };
 
+// One block of a product's rows, on a rank's own place among them.
+class RowBlockKernel : public Kernel {
+ public:
+  RowBlockKernel(std::unique_ptr<Kernel> product, BlockOffsets at) : product_(std::move(product)), at_(std::move(at)) {}
+
+  int64_t workspace_bytes() const override { return product_->workspace_bytes(); }
+  void use_workspace(void* memory) override { product_->use_workspace(memory); }
+  bool by_reference() const override { return product_->by_reference(); }
+
+  void run(std::span<const void* const> inputs, std::span<void* const> outputs) override {
+    size_t before = at_.inputs.size() + 1;  // behind the coordinate: what the step before has written
+    std::vector<const void*> operands;
+    std::vector<void*> results;
+    for (size_t i = 0; i < at_.inputs.size(); ++i)
+      operands.push_back(static_cast<const std::byte*>(inputs[i]) + at_.inputs[i]);
+    for (size_t i = 0; i < at_.outputs.size(); ++i) {
+      TOKAMAK_CHECK(inputs.size() == before || inputs[before + i] == outputs[i], "rows of a product lie apart");
+      results.push_back(static_cast<std::byte*>(outputs[i]) + at_.outputs[i]);
+    }
+    product_->run(operands, results);
+  }
+
+ private:
+  std::unique_ptr<Kernel> product_;
+  BlockOffsets at_;
+};
+
 class Maker {
  public:
   Maker(const MeshRanks& ranks, Backend& backend, int stream, const Graph& graph, const Node& node)
@@ -164,6 +192,7 @@ class Maker {
 
   std::unique_ptr<Kernel> make() const {
     if (node_.op == &op::part) return make_part();
+    if (node_.op == &op::row_block) return make_row_block();
     Communicator& axis = ranks_.along(node_.attrs.get_string("axis"));
     TOKAMAK_CHECK(axis.size() == size_, "{} ranks on an axis of {}", size_, axis.size());
     std::vector<Operand> operands;
@@ -218,15 +247,27 @@ class Maker {
     return make_swap(backend_, stream_, whole.dtype, p.parts, p.outer, p.inner);
   }
 
+  int32_t coordinate(ValueId value) const {
+    const Argument* input = graph_.argument_of(value);
+    std::optional<int32_t> coordinate = input ? ranks_.coordinate_of(*input) : std::nullopt;
+    TOKAMAK_CHECK(coordinate, "'{}' at a place that is none on the mesh", node_.op->name);
+    return *coordinate;
+  }
+
+  std::unique_ptr<Kernel> make_row_block() const {
+    KernelNode product = kernel_node(graph_, node_);
+    return std::make_unique<RowBlockKernel>(
+        backend_.compile_on(stream_, product.graph, product.node),
+        block_offsets(graph_, node_, coordinate(node_.inputs[product.graph.arguments().size()])));
+  }
+
   // A rank's part of what it has: a slice at its place.
   std::unique_ptr<Kernel> make_part() const {
-    const Argument* input = graph_.argument_of(node_.inputs[1]);
-    std::optional<int32_t> coordinate = input ? ranks_.coordinate_of(*input) : std::nullopt;
-    TOKAMAK_CHECK(coordinate, "part of a place that is none on the mesh");
     const ValueType& whole = graph_.type(node_.inputs[0]);
     DimParts p = parts_of(whole.shape, cut_dim(node_.attrs), size_);
-    return std::make_unique<InnerKernel>(backend_, stream_, ValueType{whole.dtype, {p.outer, p.parts, p.inner}},
-                                         [&](GraphBuilder& g, ValueId x) { return slice(g, x, 1, *coordinate, 1); });
+    return std::make_unique<InnerKernel>(
+        backend_, stream_, ValueType{whole.dtype, {p.outer, p.parts, p.inner}},
+        [&](GraphBuilder& g, ValueId x) { return slice(g, x, 1, coordinate(node_.inputs[1]), 1); });
   }
 
   const MeshRanks& ranks_;
@@ -239,7 +280,7 @@ class Maker {
 
 }  // namespace
 
-bool is_of_ranks(const Node& node) { return node.op->together || node.op == &op::part; }
+bool is_of_ranks(const Node& node) { return node.op->together || node.op == &op::part || node.op == &op::row_block; }
 
 std::unique_ptr<Kernel> make_collective_kernel(const MeshRanks& ranks, Backend& backend, int stream, const Graph& graph,
                                                const Node& node) {

@@ -6,6 +6,7 @@
 #include "graph/single_node.h"
 #include "ops/group.h"
 #include "ops/host_storage.h"
+#include "ops/row_block.h"
 
 #include <algorithm>
 
@@ -40,7 +41,8 @@ void NodeMeter::fill(std::byte* to, const ValueType& type) {
 }
 
 double NodeMeter::seconds(const Graph& graph, const Node& node) {
-  Graph single = single_node(graph, node);
+  KernelNode measured = kernel_node(graph, node);
+  Graph single = single_node(measured.graph, measured.node);
   const Node& alone = single.nodes()[0];
   std::unique_ptr<Kernel> kernel = backend_.compile(single, alone);
   int64_t total = padded(kernel->workspace_bytes());
@@ -64,7 +66,7 @@ double NodeMeter::seconds(const Graph& graph, const Node& node) {
   kernel->use_workspace(at);
   auto run = [&] { kernel->run(inputs, outputs); };
   run();
-  if (is_library_kernel(node)) return median_seconds(run);
+  if (is_library_kernel(measured.node)) return median_seconds(run);
   double one = median_seconds(run), two = median_seconds([&] { run(), run(); });
   return std::max(two - one, 0.1 * one);
 }
@@ -78,9 +80,10 @@ double NodeMeter::median_seconds(const std::function<void()>& work) {
 
 std::map<std::string, int> library_kernels(const Plan& plan) {
   std::map<std::string, int> found;
-  for (const Launch& launch : plan.launches)
-    if (const Node& node = plan.graph.nodes()[size_t(launch.node)]; is_library_kernel(node))
-      found.try_emplace(kernel_key(plan.graph, node), launch.node);
+  for (const Launch& launch : plan.launches) {
+    KernelNode kernel = kernel_node(plan.graph, plan.graph.nodes()[size_t(launch.node)]);
+    if (is_library_kernel(kernel.node)) found.try_emplace(kernel_key(kernel.graph, kernel.node), launch.node);
+  }
   return found;
 }
 

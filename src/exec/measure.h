@@ -30,7 +30,8 @@ class NodeMeter {
   std::map<DType, std::vector<std::byte>> patterns_;
 };
 
-/// The plan's kernels whose speed is a library's affair (matmuls, attention): by kernel_key, the first node of each.
+/// The plan's kernels whose speed is a library's affair (matmuls, attention): by kernel_key of the node's kernel
+/// (kernel_node in ops/row_block.h), the first node of each.
 std::map<std::string, int> library_kernels(const Plan& plan);
 
 }  // namespace tokamak

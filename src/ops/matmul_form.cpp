@@ -9,6 +9,7 @@
 #include "ops/movement.h"
 #include "ops/pointwise.h"
 #include "ops/reduce.h"
+#include "ops/row_block.h"
 
 #include <fmt/core.h>
 
@@ -339,6 +340,7 @@ MatmulForm plain_form(const Graph& graph, const Node& node) {
 }
 
 MatmulForm read_matmul(const Graph& graph, const Node& node) {
+  if (node.op == &op::row_block) return read_matmul(*node.body, node.body->nodes()[0]);
   return node.body ? Reader(node).read() : plain_form(graph, node);
 }
 

@@ -53,7 +53,8 @@ struct MatmulForm {
   bool applies(const OpDef& op) const;
 };
 
-/// Of a matmul or a fused_matmul; throws InternalError, naming the op, for a body of another form.
+/// Of a matmul, a fused_matmul or the product of a row_block, whose operands are its first inputs; throws
+/// InternalError, naming the op, for a body of another form.
 MatmulForm read_matmul(const Graph& graph, const Node& node);
 
 /// Of a matmul alone, as its node has it.

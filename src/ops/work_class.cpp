@@ -11,6 +11,7 @@
 #include "ops/movement.h"
 #include "ops/norm.h"
 #include "ops/rms_norm.h"
+#include "ops/row_block.h"
 
 #include <algorithm>
 
@@ -51,7 +52,8 @@ WorkClass work_class(const Node& node) {
   if (is_one_of(node, op::attention, op::attention_grad, op::attention_decode, op::context_attention,
                 op::context_attention_grad))
     return WorkClass::kAttention;
-  if (node.op->autocast == Autocast::kLow || node.op == &op::fused_matmul) return WorkClass::kMatmul;
+  if (node.op->autocast == Autocast::kLow || is_one_of(node, op::fused_matmul, op::row_block))
+    return WorkClass::kMatmul;
   if (is_one_of(node, op::transpose, op::slice, op::pad, op::concat, op::part)) return WorkClass::kCopy;
   return reduces(node) ? WorkClass::kNormalisation : WorkClass::kElementwise;
 }

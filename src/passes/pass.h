@@ -22,6 +22,7 @@ struct PassContext : Platform {
   bool gathers_once = false;    // with zero 1 or 2: parameters are cut, too, and gathered for both passes together
   int64_t bucket_mib = 0;       // mesh.bucket_mib
   bool sequence = false;        // mesh.sequence
+  bool async_tensor = false;    // mesh.async_tensor
   int64_t slots = 1;            // mesh.slots, which is not 0 here
   bool own_inputs = false;      // every data rank has inputs of its own: a slot
   double loss_weight = 0;       // of each row's loss in the graph's; 0: the input loss_weight tells it

@@ -1,6 +1,7 @@
 // The ordered table of all passes; this file is where to read what happens to a graph, and when.
 #include "passes/any_order.h"
 #include "passes/apply_recompute.h"
+#include "passes/async_products.h"
 #include "passes/attention_sums.h"
 #include "passes/autocast.h"
 #include "passes/bucket.h"
@@ -48,6 +49,7 @@ bool on_mesh(C c) { return c.mesh.num_ranks() > 1; }
 bool chunks_classifier(C c) { return c.target.chunked_classifier; }
 bool low_on_mesh(C c) { return on_mesh(c) && low_precision(c); }
 bool overlaps(C c) { return on_mesh(c) && c.target.streams > 1; }
+bool begins_products(C c) { return on_mesh(c) && c.async_tensor; }
 bool in_any_order(C c) { return !c.options.deterministic; }
 bool recomputes(C c) { return c.options.memory_budget_gib > 0 || c.options.recompute != "auto"; }
 bool has_buckets(C c) { return on_mesh(c) && c.bucket_mib > 0; }
@@ -133,6 +135,8 @@ constexpr Pass kPasses[] = {
      "slices that lie in one piece are shown where they are, not copied"},
     {"eliminate_dead_code", PassStage::kProgram, Numerics::kExact, Effects::kKept, always, eliminate_dead_code,
      "removes what the passes above left without a reader"},
+    {"async_products", PassStage::kProgram, Numerics::kTolerance, Effects::kKept, begins_products, async_products,
+     "products of rows that tensor ranks gather begin with a rank's own rows"},
 };
 
 }  // namespace

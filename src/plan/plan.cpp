@@ -1,5 +1,6 @@
 #include "plan/plan.h"
 
+#include "ops/row_block.h"
 #include "plan/arena.h"
 #include "plan/neighbours.h"
 #include "plan/storage.h"
@@ -51,7 +52,8 @@ void count_scratch(Plan& plan, const KernelSet& kernels) {
   std::vector<int64_t> most(plan.streams.size(), 0);
   for (const Launch& launch : plan.launches) {
     int64_t& bytes = most[size_t(launch.stream)];
-    bytes = std::max(bytes, kernels.scratch_bytes(plan.graph, plan.graph.nodes()[size_t(launch.node)]));
+    KernelNode kernel = kernel_node(plan.graph, plan.graph.nodes()[size_t(launch.node)]);
+    bytes = std::max(bytes, kernels.scratch_bytes(kernel.graph, kernel.node));
   }
   plan.scratch_bytes = std::accumulate(most.begin(), most.end(), int64_t(0));
 }

@@ -2,6 +2,7 @@
 
 #include "ops/group.h"
 #include "ops/matmul.h"
+#include "ops/row_block.h"
 
 #include <fmt/core.h>
 
@@ -45,6 +46,7 @@ std::string print_plan(const Plan& plan) {
 }
 
 std::string kernel_label(const Node& node, size_t max_length) {
+  if (node.op == &op::row_block) return kernel_label(node.body->nodes()[0], max_length);
   if (!node.body) return std::string(node.op->name);
   std::string list, last;
   int repeated = 0;

@@ -8,6 +8,7 @@
 #include "ops/matmul_form.h"
 #include "ops/movement.h"
 #include "ops/parameter_kind.h"
+#include "ops/row_block.h"
 #include "ops/work_class.h"
 
 #include <algorithm>
@@ -17,7 +18,9 @@
 namespace tokamak {
 namespace {
 
-bool is_product(const Node& node) { return node.op == &op::matmul || node.op == &op::fused_matmul; }
+bool is_product(const Node& node) {
+  return node.op == &op::matmul || node.op == &op::fused_matmul || node.op == &op::row_block;
+}
 
 bool makes_something_else(const Node& node) {
   WorkClass work = work_class(node);

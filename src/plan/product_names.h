@@ -26,8 +26,8 @@ class ProductFinder {
   /// The graph must outlive it.
   explicit ProductFinder(const Graph& graph) : graph_(graph), users_(graph) {}
 
-  /// Of a matmul or a fused_matmul; nothing for other nodes, and for products that no parameter is part of, as those
-  /// that attention is made of.
+  /// Of a matmul, a fused_matmul or a row_block; nothing for other nodes, and for products that no parameter is part
+  /// of, as those that attention is made of.
   std::optional<NamedProduct> find(const Node& node) const;
 
  private:

@@ -3,6 +3,7 @@
 #include "ops/group.h"
 #include "ops/matmul.h"
 #include "ops/matmul_form.h"
+#include "ops/row_block.h"
 #include "ops/work_class.h"
 
 #include <fmt/format.h>
@@ -30,7 +31,7 @@ std::string misaligned_dims(const MatmulForm& form) {
 std::string tensor_core_use(const Graph& graph, const Node& node) {
   WorkClass work = work_class(node);
   if (work != WorkClass::kMatmul && work != WorkClass::kAttention) return "";
-  bool is_product = node.op == &op::matmul || node.op == &op::fused_matmul;
+  bool is_product = node.op == &op::matmul || node.op == &op::fused_matmul || node.op == &op::row_block;
   bool low = dtype_bytes(graph.dtype(node.inputs[0])) == 2;
   if (!is_product) return low ? "yes" : "no: f32 operands";
   MatmulForm form = read_matmul(graph, node);

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "exec/collective_kernel.h"
+#include "ops/row_block.h"
 #include "plan/memory.h"  // value_name
 #include "plan/print_plan.h"
 
@@ -20,7 +21,9 @@ std::vector<ReferenceNode> find_reference_nodes(const CompiledStep& step, const 
     const Graph& graph = program.plan.graph;
     for (const Launch& launch : program.plan.launches) {
       const Node& node = graph.nodes()[size_t(launch.node)];
-      if (!is_of_ranks(node) && !kernels.has_kernel(graph, node)) nodes.push_back({&graph, launch.node});
+      KernelNode kernel = kernel_node(graph, node);
+      if (!is_of_ranks(kernel.node) && !kernels.has_kernel(kernel.graph, kernel.node))
+        nodes.push_back({&graph, launch.node});
     }
   }
   return nodes;

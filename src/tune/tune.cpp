@@ -11,6 +11,7 @@
 #include "graph/single_node.h"
 #include "graph/text.h"
 #include "ops/group.h"
+#include "ops/row_block.h"
 #include "passes/float8_choice.h"
 #include "tune/tuning_record.h"
 
@@ -44,10 +45,13 @@ std::string name_of(const std::vector<CompiledGraph>& programs) {
 }
 
 // With slots the run of one data rank and one stage: how many there are must not change a bit, so not a choice either.
+// Products that begin with a rank's own rows have the forms of whole ones.
 ResolvedRun chosen_for(const ResolvedRun& run, const Target& target) {
-  if (!run.has_slots()) return run;
+  if (!run.has_slots() && !run.asked.mesh.async_tensor) return run;
   RunConfig one = run.settled();
   MeshConfig& mesh = one.mesh;
+  mesh.async_tensor = false;
+  if (!run.has_slots()) return resolve(one, target);
   mesh.pipe = mesh.data = mesh.interleave = 1;
   mesh.schedule = MeshConfig().schedule;
   mesh.zero = 0;
@@ -224,9 +228,9 @@ class Tuner {
   void compile_ahead(const std::vector<CompiledGraph>& programs) {
     for (const CompiledGraph& program : programs)
       for (const Launch& launch : program.plan.launches) {
-        const Graph& graph = program.plan.graph;
-        const Node& node = graph.nodes()[size_t(launch.node)];
-        if (compiled_.insert(kernel_key(graph, node)).second) kernels_.compile_ahead(graph, node);
+        KernelNode kernel = kernel_node(program.plan.graph, program.plan.graph.nodes()[size_t(launch.node)]);
+        if (compiled_.insert(kernel_key(kernel.graph, kernel.node)).second)
+          kernels_.compile_ahead(kernel.graph, kernel.node);
       }
   }
 
@@ -285,7 +289,8 @@ void choose_for_other_stages(std::span<const CompiledStep> stages, int64_t stage
     for (const CompiledGraph& program : step.programs)
       for (const auto& [key, n] : library_kernels(program.plan)) {
         if (!known.insert(key).second || !chooses) continue;
-        Graph single = single_node(program.plan.graph, program.plan.graph.nodes()[size_t(n)]);
+        KernelNode kernel = kernel_node(program.plan.graph, program.plan.graph.nodes()[size_t(n)]);
+        Graph single = single_node(kernel.graph, kernel.node);
         backend.compile(single, single.nodes()[0]);
       }
   };

@@ -7,6 +7,8 @@
 #include "ops/collective.h"
 #include "ops/movement.h"
 #include "ops/pointwise.h"
+#include "ops/row_block.h"
+#include "tests/support/graph_text.h"
 #include "tests/support/random_tensors.h"
 #include "tests/support/run_on_cpu.h"
 #include "tests/support/shuffled_device.h"
@@ -83,6 +85,39 @@ ValueId three_sums(GraphBuilder& g, ValueId x, const MeshAxis& axis, bool ordere
   return g.add(op::all_reduce, {neg(g, x), concat(g, {x, x, x}, 0), add(g, x, x)}, attrs)[0];
 }
 
+constexpr std::string_view kBlock = R"(graph block {
+  input a0 = %0 : f32[3,4]
+  input a1 = %1 : f32[4,5]
+  %2 = matmul(%0, %1) {trans_a=false, trans_b=false} : f32[3,5]
+  result r0 = %2
+})";
+constexpr std::string_view kFusedBlock = R"(graph block {
+  input a0 = %0 : f32[3,4]
+  input a1 = %1 : f32[4,5]
+  %2, %3 = fused_matmul(%0, %1) : f32[3,5], f32[3,5] {
+    graph body {
+      input a0 = %0 : f32[3,4]
+      input a1 = %1 : f32[4,5]
+      %2 = matmul(%0, %1) {trans_a=false, trans_b=false} : f32[3,5]
+      %3 = neg(%2) : f32[3,5]
+      result r0 = %3
+      result r1 = %2
+    }
+  }
+  result r0 = %2
+  result r1 = %3
+})";
+
+// The product of rows that the ranks gather, which begins with a rank's own.
+ValueId blocks_of_rows(GraphBuilder& g, ValueId x, const MeshAxis& axis, std::string_view text) {
+  auto block = std::make_shared<const Graph>(parse(text));
+  ValueId w = g.input("w", {DType::kF32, {4, 5}}), at = g.input(coordinate_input(axis.name), {DType::kI32, {}});
+  ValueIds rows = row_block(g, block, {x, w}, at, axis.size, 0, {});
+  ValueId all = all_gather(g, x, axis, {0});
+  for (int64_t step = 1; step < axis.size; ++step) rows = row_block(g, block, {all, w}, at, axis.size, step, rows);
+  return rows[0];
+}
+
 const Case kCases[] = {
     {"three_sums", {DType::kF32, {5}}, [](auto& g, ValueId x) { return three_sums(g, x, kTensor, false); }},
     {"three_sums_bf16", {DType::kBF16, {3}}, [](auto& g, ValueId x) { return three_sums(g, x, kTensor, false); }},
@@ -127,6 +162,11 @@ const Case kCases[] = {
      [](auto& g, ValueId x) {
        return all_to_all(g, x, kData, {0}, {2, 2});
      }},
+    {"blocks_of_rows", {DType::kF32, {3, 4}}, [](auto& g, ValueId x) { return blocks_of_rows(g, x, kTensor, kBlock); }},
+    {"blocks_of_two", {DType::kF32, {3, 4}}, [](auto& g, ValueId x) { return blocks_of_rows(g, x, kData, kBlock); }},
+    {"fused_blocks",
+     {DType::kF32, {3, 4}},
+     [](auto& g, ValueId x) { return blocks_of_rows(g, x, kTensor, kFusedBlock); }},
     {"part_of_rows", {DType::kF32, {6, 2}}, [](auto& g, ValueId x) { return part_along(g, x, kTensor, {0}); }},
     {"part_of_blocks",
      {DType::kF32, {3, 12}},

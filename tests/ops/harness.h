@@ -78,6 +78,7 @@ std::vector<OpCase> redistribute_cases();
 std::vector<OpCase> reduce_cases();
 std::vector<OpCase> rms_norm_cases();
 std::vector<OpCase> rotary_cases();
+std::vector<OpCase> row_block_cases();
 std::vector<OpCase> sample_token_cases();
 
 /// All of the above.

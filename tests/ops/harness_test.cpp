@@ -2,6 +2,7 @@
 
 #include "autodiff/differentiate.h"
 #include "base/random.h"
+#include "exec/collective_kernel.h"
 #include "graph/rewriter.h"
 #include "graph/text.h"
 #include "ops/all_ops.h"
@@ -201,7 +202,7 @@ TEST_P(OpTest, GradientEqualsFiniteDifferences) {
 // As it stands, and as the kernel template that form_groups gives it.
 TEST_P(OpTest, CpuEqualsReference) {
   const OpCase& c = GetParam();
-  if (c.op->together || c.op == &op::part) GTEST_SKIP() << "needs ranks: tests/exec/collective_kernel_test.cpp";
+  if (is_of_ranks(Node{.op = c.op})) GTEST_SKIP() << "needs ranks: tests/exec/collective_kernel_test.cpp";
   Graph plain = case_graph(c), grouped = plain;
   form_groups(grouped, {});
   verify(grouped);
@@ -299,6 +300,7 @@ std::vector<OpCase> all_cases() {
                       reduce_cases,
                       rms_norm_cases,
                       rotary_cases,
+                      row_block_cases,
                       sample_token_cases})
     for (OpCase& c : family()) all.push_back(std::move(c));
   return all;

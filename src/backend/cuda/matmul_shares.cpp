@@ -7,6 +7,7 @@
 #include "ops/classifier.h"
 #include "ops/group.h"
 #include "ops/matmul.h"
+#include "ops/row_block.h"
 
 #include <numeric>
 
@@ -42,7 +43,8 @@ std::vector<Part> parts_of_classifier(const ClassifierSizes& s) {
 
 std::vector<Part> parts_of(const Graph& graph, const Node& node) {
   if (node.op == &op::classifier) return parts_of_classifier(read_classifier(graph, node));
-  if (node.op == &op::matmul || node.op == &op::fused_matmul) return {part_of(graph, node)};
+  KernelNode kernel = kernel_node(graph, node);
+  if (kernel.node.op == &op::matmul || kernel.node.op == &op::fused_matmul) return {part_of(kernel.graph, kernel.node)};
   return {};
 }
 

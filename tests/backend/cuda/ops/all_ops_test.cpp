@@ -3,7 +3,7 @@
 #include "backend/cuda/codegen/group_source.h"
 #include "backend/cuda/nvrtc.h"
 #include "base/error.h"
-#include "ops/collective.h"
+#include "exec/collective_kernel.h"
 #include "ops/group_form.h"
 #include "passes/form_groups.h"
 #include "tests/backend/cuda/gpu_harness.h"
@@ -54,7 +54,7 @@ class GpuOpTest : public ::testing::TestWithParam<GpuCase> {};
 
 TEST_P(GpuOpTest, EqualsInterpreter) {
   const OpCase& c = GetParam().op_case;
-  if (c.op->together || c.op == &op::part) GTEST_SKIP() << "needs ranks: tests/exec/collective_kernel_test.cpp";
+  if (is_of_ranks(Node{.op = c.op})) GTEST_SKIP() << "needs ranks: tests/exec/collective_kernel_test.cpp";
   if (!has_gpu()) GTEST_SKIP() << kNoGpu;
   Graph plain = case_graph(c), grouped = plain;
   form_groups(grouped, {});
