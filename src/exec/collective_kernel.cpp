@@ -64,8 +64,9 @@ struct Sum {
 
 class CollectiveKernel : public Kernel {
  public:
-  CollectiveKernel(Communicator& axis, std::vector<Operand> operands, const std::optional<Sum>& sum)
-      : axis_(axis), operands_(std::move(operands)), sum_(sum) {}
+  // `is_message`: from one rank to one, which goes by copy engines only outside a group of calls.
+  CollectiveKernel(Communicator& axis, std::vector<Operand> operands, const std::optional<Sum>& sum, bool is_message)
+      : axis_(axis), operands_(std::move(operands)), sum_(sum), is_message_(is_message) {}
 
   int64_t workspace_bytes() const override {
     int64_t bytes = 0, inner = 0;
@@ -92,6 +93,7 @@ class CollectiveKernel : public Kernel {
     for (size_t i = 0; i < operands_.size(); ++i)
       if (operands_[i].pack) run_one(*operands_[i].pack, inputs[i], operands_[i].packed);
     if (sum_) return add(inputs, outputs);
+    if (is_message_) return operands_[0].call(inputs[0], outputs[0]);
     axis_.group([&] {
       for (size_t i = 0; i < operands_.size(); ++i) {
         const Operand& operand = operands_[i];
@@ -155,6 +157,7 @@ class CollectiveKernel : public Kernel {
   Communicator& axis_;
   std::vector<Operand> operands_;
   std::optional<Sum> sum_;
+  bool is_message_;
 };
 
 // One block of a product's rows, on a rank's own place among them.
@@ -197,7 +200,7 @@ class Maker {
     TOKAMAK_CHECK(axis.size() == size_, "{} ranks on an axis of {}", size_, axis.size());
     std::vector<Operand> operands;
     for (size_t i = 0; i < node_.inputs.size(); ++i) operands.push_back(make_operand(axis, i));
-    return std::make_unique<CollectiveKernel>(axis, std::move(operands), sum());
+    return std::make_unique<CollectiveKernel>(axis, std::move(operands), sum(), node_.op == &op::permute);
   }
 
  private:
@@ -218,6 +221,14 @@ class Maker {
                 axis.all_gather(x, y, count, dtype, queue);
               },
               unpack(to, cut_dims(node_.attrs)[i])};
+    if (node_.op == &op::permute)
+      return {from, to, nullptr,
+              [=, &axis, step = int(node_.attrs.get_int("step"))](const void* x, void* y) {
+                int64_t count = num_elements(from.shape);
+                int ranks = axis.size(), to_rank = (axis.rank() + step) % ranks;
+                axis.send_recv(x, count, to_rank, y, count, (axis.rank() + ranks - step) % ranks, dtype, queue);
+              },
+              nullptr};
     TOKAMAK_CHECK(node_.op == &op::all_to_all, "no kernel of '{}'", node_.op->name);
     return {from, to, pack(from, cut_dim(node_.attrs)),
             [=, &axis, count = num_elements(to.shape) / size_](const void* x, void* y) {

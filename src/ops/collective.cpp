@@ -21,6 +21,7 @@ constexpr AttrDef kScatterAttrs[] = {{"axis"}, {"blocks", false}, {"dims"}, {"or
 constexpr AttrDef kGatherAttrs[] = {{"axis"}, {"blocks", false}, {"dims"}, {"size"}};
 constexpr AttrDef kTwoDimsAttrs[] = {{"axis"},     {"blocks", false}, {"dim"}, {"from_blocks", false},
                                      {"from_dim"}, {"size"}};
+constexpr AttrDef kPermuteAttrs[] = {{"axis"}, {"size"}, {"step"}};
 constexpr AttrDef kPartAttrs[] = {{"blocks", false}, {"dim"}, {"size"}};
 constexpr std::string_view kNoGradient = "collectives are appended after differentiation";
 
@@ -85,6 +86,12 @@ ValueTypes infer_all_to_all(const NodeSpec& spec) {
   scale_dim(spec, type.shape, to, 1, size_of(spec.attrs));
   return {type};
 }
+ValueTypes infer_permute(const NodeSpec& spec) {
+  check_axis(spec);
+  int64_t step = spec.attrs.get_int("step"), size = size_of(spec.attrs);
+  if (step < 0 || step >= size) user_error("[permute] expected a step below {}, got {}", size, step);
+  return spec.inputs;
+}
 ValueTypes infer_part(const NodeSpec& spec) {
   if (!spec.inputs[1].shape.empty())
     user_error("[part] expected the coordinate to be one number, got {}", to_string(spec.inputs[1]));
@@ -143,6 +150,11 @@ void exchange_together(const Node& node, size_t, Tensors in, std::span<HostTenso
     take_part(whole, cut_dim(node.attrs), int64_t(out.size()), int64_t(r), out[r]);
 }
 
+void permute_together(const Node& node, size_t, Tensors in, std::span<HostTensor> out) {
+  auto step = size_t(node.attrs.get_int("step"));
+  for (size_t r = 0; r < out.size(); ++r) out[(r + step) % out.size()].data = in[r]->data;
+}
+
 // On an axis of one rank all of them give what they are given.
 void alone_reference(const Node& node, Tensors in, std::span<HostTensor> out) {
   if (size_of(node.attrs) != 1)
@@ -174,6 +186,9 @@ Cost gather_cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
 }
 Cost scatter_cost(const NodeSpec& spec, std::span<const ValueType>) {
   return link_cost(spec, total_bytes(ValueTypes(spec.inputs)), 1);
+}
+Cost permute_cost(const NodeSpec&, std::span<const ValueType> outputs) {
+  return {0, 2 * total_bytes(outputs), total_bytes(outputs)};
 }
 Cost part_cost(const NodeSpec&, std::span<const ValueType> outputs) { return {0, 2 * double(num_bytes(outputs[0]))}; }
 
@@ -209,6 +224,7 @@ constinit const OpDef all_gather =
     collective("all_gather", -1, kGatherAttrs, infer_gather, gather_together, gather_cost);
 constinit const OpDef all_to_all =
     collective("all_to_all", 1, kTwoDimsAttrs, infer_all_to_all, exchange_together, scatter_cost);
+constinit const OpDef permute = collective("permute", 1, kPermuteAttrs, infer_permute, permute_together, permute_cost);
 constinit const OpDef part = {.name = "part",
                               .min_inputs = 2,
                               .max_inputs = 2,
@@ -283,6 +299,9 @@ ValueId all_to_all(GraphBuilder& g, ValueId x, const MeshAxis& axis, CutDim from
   if (to.blocks != 1) attrs.set("blocks", to.blocks);
   if (from.blocks != 1) attrs.set("from_blocks", from.blocks);
   return g.add1(op::all_to_all, {x}, std::move(attrs));
+}
+ValueId permute(GraphBuilder& g, ValueId x, const MeshAxis& axis, int64_t step) {
+  return g.add1(op::permute, {x}, {{"axis", axis.name}, {"size", axis.size}, {"step", step}});
 }
 ValueId part(GraphBuilder& g, ValueId x, ValueId coordinate, int64_t size, CutDim to) {
   Attrs attrs{{"dim", to.dim}, {"size", size}};

@@ -26,6 +26,7 @@ extern const OpDef all_reduce;      // x0, x1, ... -> of each the sum or the max
 extern const OpDef reduce_scatter;  // x0, x1, ... -> of the sum of all ranks', this rank's part of the dim
 extern const OpDef all_gather;      // x0, x1, ...: parts of a dim -> all of it
 extern const OpDef all_to_all;      // a part of from_dim -> all of it, but of dim this rank's part
+extern const OpDef permute;         // x -> that of the rank `step` before this one, around the axis
 extern const OpDef part;            // x, a rank's coordinate f32[] -> its part of dim. No collective.
 }  // namespace op
 
@@ -61,6 +62,7 @@ ValueId reduce_scatter(GraphBuilder& g, ValueId x, const MeshAxis& axis, CutDim 
 ValueId ordered_reduce_scatter(GraphBuilder& g, ValueId x, const MeshAxis& axis, CutDim to);
 ValueId all_gather(GraphBuilder& g, ValueId x, const MeshAxis& axis, CutDim from);
 ValueId all_to_all(GraphBuilder& g, ValueId x, const MeshAxis& axis, CutDim from, CutDim to);
+ValueId permute(GraphBuilder& g, ValueId x, const MeshAxis& axis, int64_t step);
 ValueId part(GraphBuilder& g, ValueId x, ValueId coordinate, int64_t size, CutDim to);
 
 }  // namespace tokamak

@@ -12,10 +12,13 @@
 namespace tokamak {
 namespace {
 
-constexpr AttrDef kAttrs[] = {{"size"}, {"step"}};
+constexpr AttrDef kAttrs[] = {{"alone", false}, {"size"}, {"step"}};
 
 int64_t size_of(const Attrs& attrs) { return attrs.get_int("size"); }
 int64_t step_of(const Attrs& attrs) { return attrs.get_int("step"); }
+
+bool is_alone(const Attrs& attrs) { return attrs.find("alone") && attrs.get_bool("alone"); }
+bool goes_on(const Attrs& attrs) { return step_of(attrs) > 0 && !is_alone(attrs); }
 
 ValueType with_all_rows(ValueType type, int64_t size) {
   if (type.shape.empty()) user_error("[row_block] expected a product of rows, got one of {}", to_string(type));
@@ -28,7 +31,7 @@ void check_inputs(const NodeSpec& spec) {
   int64_t size = size_of(spec.attrs), step = step_of(spec.attrs);
   if (size < 2 || step < 0 || step >= size)
     user_error("[row_block] expected a step of at least two blocks, got step {} of {}", step, size);
-  size_t before = step > 0 ? spec.body->results().size() : 0, expected = arguments.size() + 1 + before;
+  size_t before = goes_on(spec.attrs) ? spec.body->results().size() : 0, expected = arguments.size() + 1 + before;
   if (spec.inputs.size() != expected)
     user_error("[row_block] expected {} inputs, got {}", expected, spec.inputs.size());
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -47,7 +50,7 @@ ValueTypes infer(const NodeSpec& spec) {
   check_inputs(spec);
   ValueTypes types;
   for (const Result& result : spec.body->results())
-    types.push_back(with_all_rows(spec.body->type(result.value), size_of(spec.attrs)));
+    types.push_back(with_all_rows(spec.body->type(result.value), is_alone(spec.attrs) ? 1 : size_of(spec.attrs)));
   for (size_t i = 0, at = spec.body->arguments().size() + 1; at + i < spec.inputs.size(); ++i)
     if (spec.inputs[at + i] != types[i])
       user_error("[row_block] expected the step before to have given {}, got {}", to_string(types[i]),
@@ -72,15 +75,16 @@ void reference(const Node& node, std::span<const HostTensor* const> in, std::spa
   }
   Interpretation made = interpret(body, arguments);
   for (size_t i = 0; i < out.size(); ++i) {
-    if (step_of(node.attrs) > 0) out[i].data = in[operands + 1 + i]->data;
-    std::ranges::copy(made.results[i].data, out[i].data.begin() + block * made.results[i].size());
+    if (goes_on(node.attrs)) out[i].data = in[operands + 1 + i]->data;
+    int64_t begin = is_alone(node.attrs) ? 0 : block * made.results[i].size();
+    std::ranges::copy(made.results[i].data, out[i].data.begin() + begin);
   }
 }
 
 Cost cost(const NodeSpec& spec, std::span<const ValueType>) { return node_cost(*spec.body, spec.body->nodes()[0]); }
 
 int in_place(const Node& node, int output) {
-  return step_of(node.attrs) > 0 ? int(node.body->arguments().size()) + 1 + output : -1;
+  return goes_on(node.attrs) ? int(node.body->arguments().size()) + 1 + output : -1;
 }
 
 void check_body(const Node& node) {
@@ -129,6 +133,12 @@ ValueIds row_block(GraphBuilder& g, std::shared_ptr<const Graph> body, ValueIds 
   operands.push_back(coordinate);
   operands.insert(operands.end(), before.begin(), before.end());
   return g.add(op::row_block, std::move(operands), {{"size", size}, {"step", step}}, std::move(body));
+}
+
+ValueIds row_block_alone(GraphBuilder& g, std::shared_ptr<const Graph> body, ValueIds operands, ValueId coordinate,
+                         int64_t size, int64_t step) {
+  operands.push_back(coordinate);
+  return g.add(op::row_block, std::move(operands), {{"alone", true}, {"size", size}, {"step", step}}, std::move(body));
 }
 
 }  // namespace tokamak

@@ -6,11 +6,19 @@
 //   %y = matmul(%g, %w)                  ->     %g = all_gather(%x)
 //                                               %y = row_block(%g, %w, %rank, %0) {size=2, step=1}
 //
+// and a product whose sums over ranks are divided among them is sent block by block, the rank's own last:
+//
+//   %y = matmul(%x, %w)                         %1 = row_block(%x, %w, %rank) {alone=true, size=2, step=1}
+//   %z = reduce_scatter(%y)              ->     %r = permute(%1) {step=1}
+//                                               %0 = row_block(%x, %w, %rank) {alone=true, size=2, step=0}
+//                                               %z = add(%0, %r)
+//
 // The body is the product of one block, a graph of one node, matmul or fused_matmul. Inputs: those of the body, where
 // what has the body's type times `size` along the first dim is read at the block's place; the rank's coordinate, i32[],
-// an argument of the graph; and, but for step 0, the outputs of the step before, over which the block's rows are
-// written. Outputs: the body's, with `size` times as many rows; rows of later steps are not yet there. Passes make it
-// when a step has been sharded and fused (passes/async_products.h). Tests: tests/ops/row_block_test.cpp.
+// an argument of the graph; and, but for step 0 and `alone`, the outputs of the step before, over which the block's
+// rows are written. Outputs: the body's, with `size` times as many rows, of which those of later steps are not yet
+// there; those of the block `alone`. Passes make it of a sharded step (passes/async_products.h, async_scatters.h).
+// Tests: tests/ops/row_block_test.cpp.
 #pragma once
 
 #include "graph/graph.h"
@@ -40,5 +48,8 @@ BlockOffsets block_offsets(const Graph& graph, const Node& node, int64_t coordin
 /// Appends step `step` of the product `body`; `operands` are the body's. `before`: the outputs of the step before.
 ValueIds row_block(GraphBuilder& g, std::shared_ptr<const Graph> body, ValueIds operands, ValueId coordinate,
                    int64_t size, int64_t step, const ValueIds& before);
+/// The rows of that block alone.
+ValueIds row_block_alone(GraphBuilder& g, std::shared_ptr<const Graph> body, ValueIds operands, ValueId coordinate,
+                         int64_t size, int64_t step);
 
 }  // namespace tokamak

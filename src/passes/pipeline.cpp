@@ -2,6 +2,7 @@
 #include "passes/any_order.h"
 #include "passes/apply_recompute.h"
 #include "passes/async_products.h"
+#include "passes/async_scatters.h"
 #include "passes/attention_sums.h"
 #include "passes/autocast.h"
 #include "passes/bucket.h"
@@ -49,7 +50,7 @@ bool on_mesh(C c) { return c.mesh.num_ranks() > 1; }
 bool chunks_classifier(C c) { return c.target.chunked_classifier; }
 bool low_on_mesh(C c) { return on_mesh(c) && low_precision(c); }
 bool overlaps(C c) { return on_mesh(c) && c.target.streams > 1; }
-bool begins_products(C c) { return on_mesh(c) && c.async_tensor; }
+bool is_async(C c) { return on_mesh(c) && c.async_tensor; }
 bool in_any_order(C c) { return !c.options.deterministic; }
 bool recomputes(C c) { return c.options.memory_budget_gib > 0 || c.options.recompute != "auto"; }
 bool has_buckets(C c) { return on_mesh(c) && c.bucket_mib > 0; }
@@ -115,6 +116,8 @@ constexpr Pass kPasses[] = {
      "collectives of many gradients or parameters become one, and parameters are gathered ahead"},
     {"low_parameters", PassStage::kRecompute, Numerics::kExact, Effects::kKept, low_generation, low_parameters,
      "generation keeps parameters that are only read in bf16 or f16 in that type"},
+    {"async_scatters", PassStage::kProgram, Numerics::kTolerance, Effects::kChanged, is_async, async_scatters,
+     "products whose sums tensor ranks divide are sent block by block, a rank's own last"},
     {"merge_casts", PassStage::kProgram, Numerics::kExact, Effects::kKept, fuses_low, merge_casts,
      "makes the bf16 or f16 copies of all weights in one kernel"},
     {"merge_float8", PassStage::kProgram, Numerics::kExact, Effects::kKept, fuses_float8, merge_float8,
@@ -135,7 +138,7 @@ constexpr Pass kPasses[] = {
      "slices that lie in one piece are shown where they are, not copied"},
     {"eliminate_dead_code", PassStage::kProgram, Numerics::kExact, Effects::kKept, always, eliminate_dead_code,
      "removes what the passes above left without a reader"},
-    {"async_products", PassStage::kProgram, Numerics::kTolerance, Effects::kKept, begins_products, async_products,
+    {"async_products", PassStage::kProgram, Numerics::kTolerance, Effects::kKept, is_async, async_products,
      "products of rows that tensor ranks gather begin with a rank's own rows"},
 };
 

@@ -118,6 +118,18 @@ ValueId blocks_of_rows(GraphBuilder& g, ValueId x, const MeshAxis& axis, std::st
   return rows[0];
 }
 
+// A product whose sum over the ranks is divided among them, a block at a time.
+ValueId scattered_blocks(GraphBuilder& g, ValueId x, const MeshAxis& axis) {
+  auto block = std::make_shared<const Graph>(parse(kBlock));
+  ValueId w = g.input("w", {DType::kF32, {4, 5}}), at = g.input(coordinate_input(axis.name), {DType::kI32, {}});
+  ValueId sum = kNoValue;
+  for (int64_t step = axis.size; step-- > 0;) {
+    ValueId rows = permute(g, row_block_alone(g, block, {x, w}, at, axis.size, step)[0], axis, step);
+    sum = sum == kNoValue ? rows : add(g, sum, rows);
+  }
+  return sum;
+}
+
 const Case kCases[] = {
     {"three_sums", {DType::kF32, {5}}, [](auto& g, ValueId x) { return three_sums(g, x, kTensor, false); }},
     {"three_sums_bf16", {DType::kBF16, {3}}, [](auto& g, ValueId x) { return three_sums(g, x, kTensor, false); }},
@@ -167,6 +179,8 @@ const Case kCases[] = {
     {"fused_blocks",
      {DType::kF32, {3, 4}},
      [](auto& g, ValueId x) { return blocks_of_rows(g, x, kTensor, kFusedBlock); }},
+    {"scattered_blocks", {DType::kF32, {9, 4}}, [](auto& g, ValueId x) { return scattered_blocks(g, x, kTensor); }},
+    {"permuted", {DType::kBF16, {3, 2}}, [](auto& g, ValueId x) { return permute(g, x, kTensor, 2); }},
     {"part_of_rows", {DType::kF32, {6, 2}}, [](auto& g, ValueId x) { return part_along(g, x, kTensor, {0}); }},
     {"part_of_blocks",
      {DType::kF32, {3, 12}},

@@ -30,6 +30,7 @@ std::vector<OpCase> collective_cases() {
       {"all_gather", &op::all_gather, {f32({3, 4})}, dims},
       {"all_gather_two", &op::all_gather, {bf16({3, 4}), bf16({5})}, of_dims("data", {1, 0}, 1)},
       {"all_to_all", &op::all_to_all, {f32({4, 4})}, two_dims},
+      {"permute", &op::permute, {bf16({3, 4})}, {{"axis", "data"}, {"size", 1}, {"step", 0}}},
       {"part", &op::part, {f32({3, 12}), f32({}, 1, 1)}, {{"blocks", 2}, {"dim", 1}, {"size", 3}}},
       {"part_of_rows", &op::part, {i32({6}, 0, 9), f32({}, 2, 2)}, {{"dim", 0}, {"size", 3}}},
   };
@@ -54,6 +55,13 @@ std::vector<std::vector<double>> run(Shape shape, const std::vector<std::vector<
 }
 
 using Ranks = std::vector<std::vector<double>>;
+
+TEST(Collective, PermuteGivesWhatTheRankBeforeHas) {
+  Ranks x = {{1, 5}, {2, -4}};
+  EXPECT_EQ(run({2}, x, [](auto& g, ValueId v) { return permute(g, v, kAxis, 1); }), (Ranks{{2, -4}, {1, 5}}));
+  EXPECT_EQ(run({2}, x, [](auto& g, ValueId v) { return permute(g, v, kAxis, 0); }), x);
+  expect_refused({"", &op::permute, {f32({4})}, {{"axis", "data"}, {"size", 2}, {"step", 2}}}, "a step below 2");
+}
 
 TEST(Collective, AllReduceGivesAllTheSumOrTheMaximum) {
   Ranks x = {{1, 5, -3}, {2, -4, -1}};

@@ -4,6 +4,7 @@
 #include "graph/single_node.h"
 #include "ops/interpret.h"
 #include "ops/matmul.h"
+#include "ops/movement.h"
 #include "ops/pointwise.h"
 #include "tests/ops/harness.h"
 #include "tests/support/graph_text.h"
@@ -51,15 +52,17 @@ constexpr std::string_view kWrong = R"(graph block {
   result r0 = %2
 })";
 
-OpCase case_of(std::string name, std::string_view text, int64_t size, int64_t step, double coordinate) {
+OpCase case_of(std::string name, std::string_view text, int64_t size, int64_t step, double coordinate,
+               bool alone = false) {
   OpCase c{std::move(name), &op::row_block, {}, {{"size", size}, {"step", step}}, 1e-6, body(text)};
+  if (alone) c.attrs.set("alone", true);
   for (const Argument& argument : c.body->arguments()) {
     Shape shape = c.body->shape(argument.value);
-    if (argument.name == "a0" && step > 0) shape[0] *= size;
+    if (argument.name == "a0" && (step > 0 || alone)) shape[0] *= size;
     c.inputs.push_back(f32(std::move(shape)));
   }
   c.inputs.push_back(i32({}, coordinate, coordinate + 1));
-  for (size_t i = 0; step > 0 && i < c.body->results().size(); ++i) c.inputs.push_back(f32({2 * size, 5}));
+  for (size_t i = 0; step > 0 && !alone && i < c.body->results().size(); ++i) c.inputs.push_back(f32({2 * size, 5}));
   return c;
 }
 
@@ -71,6 +74,8 @@ std::vector<OpCase> row_block_cases() {
       case_of("Next", kProduct, 3, 1, 2),  // behind the last block comes the first
       case_of("FusedOwn", kFused, 2, 0, 0),
       case_of("FusedLast", kFused, 3, 2, 1),
+      case_of("AloneOwn", kProduct, 3, 0, 2, true),
+      case_of("AloneNext", kFused, 2, 1, 1, true),
   };
 }
 
@@ -99,6 +104,24 @@ TEST(RowBlock, StepsGiveTheProduct) {
     EXPECT_EQ(got.results[0].data, got.results[2].data);
     EXPECT_EQ(got.results[1].data, got.results[3].data);
   }
+}
+
+// On each rank, of a block that another one, or itself, has.
+TEST(RowBlock, AloneGivesTheRowsOfOneRank) {
+  for (int64_t step : {0, 1, 2})
+    for (int64_t coordinate : {0, 1, 2}) {
+      Graph graph("g");
+      GraphBuilder g(graph);
+      ValueId all = g.input("all", {DType::kF32, {6, 4}}), w = g.input("w", {DType::kF32, {4, 5}}),
+              at = g.input("at", {DType::kI32, {}});
+      graph.add_result("rows", row_block_alone(g, body(kProduct), {all, w}, at, 3, step)[0]);
+      graph.add_result("y", slice(g, matmul(g, all, w), 0, 2 * ((coordinate + step) % 3), 2));
+      verify(graph);
+      std::vector<HostTensor> arguments = random_arguments(graph, 3);
+      arguments[2][0] = double(coordinate);
+      Interpretation got = interpret(graph, arguments);
+      EXPECT_EQ(got.results[0].data, got.results[1].data);
+    }
 }
 
 TEST(RowBlock, CostsItsRowsAlone) {

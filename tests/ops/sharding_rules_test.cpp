@@ -231,13 +231,14 @@ TEST(ShardingRules, SayWhatIsASumOverInputs) {
 
 // All others can be cut, in one of their cases at least.
 TEST(ShardingRules, AreThereForAllOpsThatTheStepIsWrittenIn) {
-  const std::set<std::string_view> whole = {
-      "all_gather", "all_reduce", "all_to_all", "part", "reduce_scatter", "context_attention", "context_attention_grad",
-      // what shard appends
-      "classifier", "column", "flat", "float8_scales", "float8_weights", "fused_matmul", "multi_adamw", "multi_add",
-      "multi_cast", "packed_rotary", "packed_rotary_grad", "row",
-      "row_block",      // made by passes after it
-      "sample_token"};  // of generation
+  const std::set<std::string_view> whole = {"all_gather", "all_reduce", "all_to_all", "part", "permute",
+                                            "reduce_scatter", "context_attention", "context_attention_grad",
+                                            // what shard appends
+                                            "classifier", "column", "flat", "float8_scales", "float8_weights",
+                                            "fused_matmul", "multi_adamw", "multi_add", "multi_cast", "packed_rotary",
+                                            "packed_rotary_grad", "row",
+                                            "row_block",      // made by passes after it
+                                            "sample_token"};  // of generation
   std::set<std::string_view> cut;
   for (const OpCase& c : all_cases())
     if (!ways_to_cut(Whole(c).rule).empty()) cut.insert(c.op->name);

@@ -108,6 +108,7 @@ TEST(AsyncProducts, OthersStay) {
 Graph compiled(Graph step, const MeshConfig& config, Precision precision, bool async) {
   PassContext context;
   context.options.precision = precision;
+  context.options.disable_passes = {"async_scatters"};
   context.mesh = step_mesh(config);
   context.zero = config.zero;
   context.sequence = true;
