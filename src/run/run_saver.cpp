@@ -52,7 +52,7 @@ void RunSaver::save(const RunProgress& done, bool is_extra, bool now) {
   if (saved_step_ == done.step) return;
   auto in = enter(progress_of(ranks_), RankPhase::kSave);
   auto begin = Clock::now();
-  settle();
+  settle_before_next();
   if (leads(ranks_)) start_.choices.save(start_.platform.tuning, backend_);
   events_.saving();
   const TrainConfig& train = start_.resolved.asked.train;
@@ -67,6 +67,16 @@ void RunSaver::save(const RunProgress& done, bool is_extra, bool now) {
   reporter_.saved(done.step);
   newest_.stall_seconds = seconds_since(begin);
   if (!in_background) ended(newest_.stall_seconds);
+}
+
+void RunSaver::settle_before_next() {
+  bool waits = is_open() && !is_keeping_ && !is_copied_ && !background_->has_ended();
+  auto due = Clock::now();
+  settle();
+  if (!waits || !leads(ranks_)) return;
+  auto until = [&](Clock::time_point end) { return std::chrono::duration<double>(end - newest_.begin).count(); };
+  std::string told = slow_.note({newest_.done.step, seconds_since(due), seconds_, until(due)});
+  if (!told.empty()) observer_.message(told);
 }
 
 CheckpointState RunSaver::state_of(const Saved& saved) const {

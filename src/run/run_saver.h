@@ -6,6 +6,7 @@
 #include "run/background_saver.h"
 #include "run/rescue.h"
 #include "run/run_events.h"
+#include "run/slow_saves.h"
 #include "run/start_run.h"
 #include "run/step_reporter.h"
 
@@ -88,6 +89,7 @@ class RunSaver {
   CheckpointState state_of(const Saved& saved) const;
   bool has_memory();
   void save(const RunProgress& done, bool is_extra, bool now);
+  void settle_before_next();
   void write_kept();
   void settle_kept();
   void give_up_keeping(std::string_view why);
@@ -116,6 +118,7 @@ class RunSaver {
   int64_t best_ = 0;
   bool marks_later_ = false, removes_later_ = false;  // when the open save has ended
   double seconds_ = 0;
+  SlowSaves slow_;
 };
 
 }  // namespace tokamak
