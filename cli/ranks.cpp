@@ -129,33 +129,46 @@ auto naming_others(const ProcessHangs& hangs, const Calls& calls) {
 
 using EndLost = std::function<void(const std::string&)>;
 
-// One rank of several processes, on the CPU or on a GPU of its own. `end_lost`: of RankContext; may be empty.
-void run_as_rank(RunConfig config, const Mesh& mesh, StoreClient& store, const std::string& of_store, int local_rank,
-                 FailureDeadline& deadline, const EndLost& end_lost, const Work& work) {
-  std::string address = own_address(config, of_store);
+// A rank that is a process.
+struct RankProcess {
+  Rendezvous& others;
+  int local_rank = 0;  // among those of its machine: its GPU
+  EndLost end_lost;    // of RankContext; may be empty
+};
+
+std::unique_ptr<Communicator> open_world(const RunConfig& config, const RankProcess& process,
+                                         const std::string& address, const std::shared_ptr<RankProgress>& progress) {
+  StoreClient& store = process.others.store();
+  if (!is_gpu_device(config)) return make_process_world(store, {.address = address, .progress = progress});
+  return cuda::make_nccl_world(store, {.device = process.local_rank,
+                                       .cache = cuda::default_cache(),
+                                       .mailbox_bytes = config.mesh.mailbox_mib << 20,
+                                       .progress = progress});
+}
+
+// One rank of several processes, on the CPU or on a GPU of its own.
+void run_as_rank(RunConfig config, const Mesh& mesh, const RankProcess& process, FailureDeadline& deadline,
+                 const Work& work) {
+  StoreClient& store = process.others.store();
+  std::string address = own_address(config, process.others.address());
   tell_nccl_the_interface(config);
   RunConfig same = config;
   same.mesh.interface.clear();  // a machine's own
   bool is_gpu = is_gpu_device(config);
-  ProcessHangs hangs(config, store, is_gpu ? fmt::format("GPU {}", local_rank) : "CPU");
-  if (is_gpu) config.device = gpu_name(local_rank);
+  ProcessHangs hangs(config, store, is_gpu ? fmt::format("GPU {}", process.local_rank) : "CPU");
+  if (is_gpu) config.device = gpu_name(process.local_rank);
   RunConfig here = config;
   here.threads = threads_of_rank(store, config.threads);
   Machine machine = open_machine(here, is_gpu || store.rank() == 0 ? CpuRates::kMeasured : CpuRates::kTypical);
-  std::unique_ptr<Communicator> world = naming_others(hangs, [&] {
-    return is_gpu ? cuda::make_nccl_world(store, {.device = local_rank,
-                                                  .cache = cuda::default_cache(),
-                                                  .mailbox_bytes = config.mesh.mailbox_mib << 20,
-                                                  .progress = hangs.progress()})
-                  : make_process_world(store, {.address = address, .progress = hangs.progress()});
-  });
+  std::unique_ptr<Communicator> world =
+      naming_others(hangs, [&] { return open_world(config, process, address, hangs.progress()); });
   require_same_program(*world, same);
   if (!is_gpu) share_cpu(machine, *world);
   world->compare_calls(false);  // the graph is one for all ranks
   MeshRanks ranks(mesh, *world);
   auto outlive = [&] { deadline.allow(end_times::kToSave), outlive_leader(); };
   auto end_named = [&](const std::string& why) {
-    if (end_lost) end_lost(hangs.failure_place().of_other(why));
+    if (process.end_lost) process.end_lost(hangs.failure_place().of_other(why));
   };
   auto open_links = [&] {
     return make_process_world(store, {.address = address, .timeout_seconds = kEndlessSeconds, .key = "links"});
@@ -221,7 +234,7 @@ void run_on_processes(const RunConfig& config, const Mesh& mesh, const Work& wor
     end_late_process(why, /*tells=*/true);
   };
   run_and_tell(config, rendezvous.store(), [&](FailureDeadline& deadline) {
-    run_as_rank(config, mesh, rendezvous.store(), rendezvous.address(), 0, deadline, end_lost, begins);
+    run_as_rank(config, mesh, {rendezvous, 0, end_lost}, deadline, begins);
   });
 }
 
@@ -286,7 +299,7 @@ void run_on_ranks(const RunConfig& asked, const Work& work) {
     EndLost end_lost;  // a launcher's ranks may have to tell each other
     if (is_local_rank()) end_lost = [&](const std::string& why) { end_late_process(why, tells(all.store())); };
     return run_and_tell(config, all.store(), [&](FailureDeadline& deadline) {
-      run_as_rank(config, mesh, all.store(), all.address(), place->local_rank, deadline, end_lost, work);
+      run_as_rank(config, mesh, {all, place->local_rank, end_lost}, deadline, work);
     });
   }
   if (mesh.num_ranks() == 1) return run_alone(config, work);
