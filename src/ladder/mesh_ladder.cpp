@@ -104,6 +104,7 @@ MeshRung mesh_rung(const MeshConfig& asked) {
   if (asked.pipe > 1) rung.name += ", " + asked.schedule;
   if (asked.interleave > 2) rung.name += fmt::format(" {}", asked.interleave);
   if (asked.zero > 0) rung.name += fmt::format(", ZeRO {}", asked.zero);
+  if (asked.tensor > 1 && asked.async_tensor) rung.name += ", async";
   return rung;
 }
 
@@ -111,18 +112,19 @@ std::vector<MeshRung> mesh_rungs(const MeshConfig& asked) {
   int64_t ranks = step_mesh(asked).num_ranks();
   TOKAMAK_CHECK(ranks > 1, "one rank is no mesh");
   std::vector<MeshRung> rungs;
-  auto add = [&](int64_t data, int64_t context, int64_t tensor, int64_t zero) {
+  auto add = [&](int64_t data, int64_t context, int64_t tensor, int64_t zero, bool async = false) {
     MeshConfig mesh = asked;
     mesh.pipe = mesh.interleave = 1;
     mesh.data = data, mesh.context = context, mesh.tensor = tensor, mesh.zero = zero;
+    mesh.async_tensor = async;
     rungs.push_back(mesh_rung(mesh));
   };
   for (int64_t zero = 0; zero <= 3; ++zero) add(ranks, 1, 1, zero);
-  add(1, 1, ranks, 0);
+  for (bool async : {false, true}) add(1, 1, ranks, 0, async);
   add(1, ranks, 1, 0);
   int64_t factor = 2;
   while (ranks % factor != 0) ++factor;
-  if (factor < ranks) add(ranks / factor, 1, factor, 0);
+  if (factor < ranks) add(ranks / factor, 1, factor, 0, asked.async_tensor);
   for (const char* schedule : kPipeSchedules) {
     MeshConfig mesh = asked;
     mesh.pipe = ranks, mesh.data = mesh.context = mesh.tensor = 1, mesh.zero = 0;
