@@ -7,6 +7,7 @@
 
 #include "ops/adamw8bit.h"
 
+#include "base/divide.h"
 #include "base/error.h"
 #include "graph/builder.h"
 #include "graph/host_tensor.h"
@@ -125,7 +126,7 @@ constinit const OpDef adamw8bit = {.name = "adamw8bit",
 }  // namespace op
 
 int64_t block_length(int64_t columns) {
-  int64_t blocks = (columns + kMostInBlock - 1) / kMostInBlock;
+  int64_t blocks = ceil_div(columns, kMostInBlock);
   while (columns % blocks != 0) ++blocks;
   return columns / blocks;
 }

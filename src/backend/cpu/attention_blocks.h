@@ -3,6 +3,7 @@
 
 #include "backend/cpu/attention.h"
 #include "backend/cpu/simd.h"
+#include "base/divide.h"
 #include "base/dropout_random.h"
 
 #include <algorithm>
@@ -13,8 +14,6 @@ namespace tokamak::cpu {
 
 // A block of scores (96 x 64 floats), its keys and its values stay in a 1 MB L2 beside the packed head's next rows.
 inline constexpr int64_t kQueries = 96, kKeys = 64;
-
-inline int64_t round_up(int64_t x, int64_t multiple) { return (x + multiple - 1) / multiple * multiple; }
 
 /// Sizes of one packed head: columns padded to whole vectors, keys to whole blocks. The padding holds zeros.
 struct HeadSizes {

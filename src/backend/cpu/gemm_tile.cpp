@@ -1,6 +1,7 @@
 #include "backend/cpu/gemm_tile.h"
 
 #include "backend/cpu/simd.h"
+#include "base/divide.h"
 
 #include <algorithm>
 #include <array>
@@ -51,7 +52,7 @@ constexpr auto kKernels = make_kernels(std::make_index_sequence<kRows * kTileVec
 void gemm_tile(int64_t m, int64_t n, int64_t k, Strided a, const float* b, int64_t ldb, float* c, int64_t ldc,
                bool accumulate) {
   // Columns in even pieces: 5 vectors go as 3 + 2, because one vector alone leaves the multipliers waiting.
-  int64_t vectors = n / kLanes, pieces = (vectors + kTileVectors - 1) / kTileVectors;
+  int64_t vectors = n / kLanes, pieces = ceil_div(vectors, kTileVectors);
   for (int64_t piece = 0; piece < pieces; ++piece) {
     int64_t begin = vectors * piece / pieces, width = vectors * (piece + 1) / pieces - begin;
     for (int64_t i = 0; i < m; i += kRows) {

@@ -1,6 +1,7 @@
 // attention_decode(qkv (B, t, 3C), cache (B, capacity, 2C), position i32 (B)) -> out (B, t, C), cache.
 #include "backend/cuda/blocked_attention.h"
 #include "backend/cuda/device_types.h"
+#include "base/divide.h"
 #include "ops/attention_decode.h"
 
 #include <fmt/core.h>
@@ -26,7 +27,7 @@ struct DecodeShape {
   DecodeShape(const Graph& graph, const Node& node)
       : DecodeShape(attention_decode_dims(spec_of(graph, node)), graph.shape(node.inputs[1])[1]) {}
 
-  int64_t splits() const { return time == 1 ? (capacity + kSplit - 1) / kSplit : 1; }
+  int64_t splits() const { return time == 1 ? ceil_div(capacity, kSplit) : 1; }
   // As tokamak::Split in kernels/attention_decode.cu.
   int64_t split_bytes() const { return splits() > 1 ? batch * heads * splits() * (head_dim + 2) * 4 : 0; }
 

@@ -2,6 +2,7 @@
 
 #include "backend/cuda/device_types.h"
 #include "backend/cuda/place_source.h"
+#include "base/divide.h"
 #include "base/dropout_random.h"
 
 #include <fmt/core.h>
@@ -22,11 +23,9 @@ struct AttentionArguments {
   const void* rank;
 };
 
-int64_t blocks_for(int64_t n, int64_t each) { return (n + each - 1) / each; }
-
 // Of `tiles` tiles of rows and one of scores, as laid out in kernels/attention.cuh.
 int64_t shared_bytes(int64_t head_dim, int64_t block, int64_t tiles) {
-  int64_t stride = blocks_for(head_dim, 8) * 8 + 4;
+  int64_t stride = round_up(head_dim, 8) + 4;
   return (tiles * block * stride + block * (block + 4)) * 4;
 }
 
@@ -73,7 +72,7 @@ class BlockedKernel : public Kernel {
   }
   // A block of 16 x 16 threads per tile of so many rows.
   LaunchShape per_tile(int64_t rows) const {
-    dim3 grid(unsigned(blocks_for(rows, block_)), unsigned(problem_.heads), unsigned(problem_.batch));
+    dim3 grid(unsigned(ceil_div(rows, block_)), unsigned(problem_.heads), unsigned(problem_.batch));
     return {grid, dim3(16, 16), shared_bytes_};
   }
   std::shared_ptr<DeviceFunction> compile(const char* name, const std::string& source) const {
@@ -123,7 +122,7 @@ class BackwardKernel : public BlockedKernel {
     const void *qkv = in[0], *kv = keys(in), *delta = workspace_;
     const void *y = in[first], *lse = in[first + 1], *dy = in[first + 2];
     AttentionArguments a = arguments(in, first + 3);
-    delta_->launch(queue(), {dim3(unsigned(blocks_for(rows(), 8))), dim3(256)}, y, dy, workspace_, rows(), a);
+    delta_->launch(queue(), {dim3(unsigned(ceil_div(rows(), 8))), dim3(256)}, y, dy, workspace_, rows(), a);
     grad_q_->launch(queue(), per_tile(p.time), qkv, kv, lse, dy, delta, out[0], a);
     grad_kv_->launch(queue(), per_tile(p.keys()), qkv, kv, lse, dy, delta, keys(out), a);
   }

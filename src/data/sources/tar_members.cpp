@@ -5,6 +5,7 @@
 #include <charconv>
 #include <optional>
 
+#include "base/divide.h"
 #include "base/error.h"
 
 namespace tokamak {
@@ -79,7 +80,7 @@ class TarReader {
         if (regular) use({member_name(block, extension), content, bytes});
         extension = {};
       }
-      at_ = content + (bytes + kBlock - 1) / kBlock * kBlock;
+      at_ = content + round_up(bytes, kBlock);
     }
   }
 
