@@ -89,9 +89,10 @@ inline HostTensor read_tensor(const ValueType& type, const std::function<void(vo
 }
 
 /// Plans, compiles and runs the graph `runs` times (the updates add up; with `record` from the third run on replayed)
-/// from `arguments` as for interpret(). The arena is poisoned before the first run.
+/// from `arguments` as for interpret(); where the rank stands on the mesh of `ranks` comes from there. The arena is
+/// poisoned before the first run.
 inline Interpretation run_on_gpu(const Graph& graph, const std::vector<HostTensor>& arguments, int runs = 1,
-                                 bool record = false) {
+                                 bool record = false, const MeshRanks* ranks = nullptr) {
   Backend& backend = gpu_backend();
   TensorStore store(backend);
   Plan plan = make_plan(graph, cuda::nominal_platform());
@@ -100,9 +101,11 @@ inline Interpretation run_on_gpu(const Graph& graph, const std::vector<HostTenso
   ProgramOptions options;
   options.arena = arena;
   options.record = record;
+  options.ranks = ranks;
   Program program(std::move(plan), backend, store, options);
   for (size_t i = 0; i < graph.arguments().size(); ++i) {
     const Argument& argument = graph.arguments()[i];
+    if (ranks && ranks->coordinate_of(argument)) continue;
     std::vector<std::byte> bytes = to_storage(arguments[i]);
     if (argument.kind == Argument::Kind::kInput)
       program.set_input(argument.name, bytes.data(), int64_t(bytes.size()));
