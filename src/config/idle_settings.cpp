@@ -155,6 +155,7 @@ constexpr IdleRule kRules[] = {
     {"compile.loss_scale_growth_interval", Of::kStep, is_not_fp16, other_precision},
     {"compile.loss_scale_growth_interval", Of::kRun,
      [](const Situation& s) { return s.run.compile.loss_scale_growth_interval > s.steps(); }, ends_before},
+    {"compile.fp8_attention", Of::kStep, is_not_fp8, other_precision},
     {"compile.fp8_except", Of::kStep, is_not_fp8, other_precision},
     {"compile.low_residual", Of::kStep, [](const Situation& s) { return !is_low(s.run.compile.precision); },
      other_precision},

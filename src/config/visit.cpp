@@ -169,6 +169,7 @@ void visit(FieldList& v, CompileConfig& c) {
   v("recompute", c.recompute,
     "activations computed again; auto: by the budget; selective: no matrix products; full: all",
     one_of({std::begin(kRecompute), std::end(kRecompute)}));
+  v("fp8_attention", c.fp8_attention, "with fp8: products read attention's result and gradient in eight bits, too");
   v("fp8_except", c.fp8_except, "with fp8: weights whose products stay in bf16, as a shadow names them: mlp.c_fc,wte");
   v("disable_passes", c.disable_passes, "names of passes that are skipped");
 }

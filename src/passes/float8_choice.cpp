@@ -1,6 +1,7 @@
 #include "passes/float8_choice.h"
 
 #include "cost/price.h"
+#include "ops/attention.h"
 #include "ops/classifier.h"
 #include "ops/collective.h"
 #include "ops/group.h"
@@ -9,6 +10,7 @@
 #include "ops/matmul_form.h"
 #include "ops/movement.h"
 #include "ops/norm.h"
+#include "ops/packed_rotary.h"
 #include "ops/parameter_kind.h"
 #include "ops/pointwise.h"
 #include "ops/reduce.h"
@@ -55,6 +57,7 @@ class Float8Chooser {
     for (const Node& node : graph_.nodes()) {
       if (node.op == &op::gelu) choose_hidden(node.outputs[0], product_before(node.inputs[0]));
       if (passes_gradient_on(node)) choose_hidden(node.outputs[0], gradient_before(node.outputs[0]));
+      if (context.options.fp8_attention) choose_of_attention(node);
     }
     place_gathered();
   }
@@ -128,20 +131,47 @@ class Float8Chooser {
     if (product < 0 || !uses_.products.contains(product)) return;
     bool gradient = is_chosen_gradient(product);
     if (!gradient && !norm_behind(graph_, graph_.nodes()[size_t(product)].inputs[0])) return;
-    std::map<int, ProductUse> found;
-    if (!find_narrow_readers(value, gradient, found) || found.empty()) return;
-    uses_.products.insert(found.begin(), found.end());
-    uses_.sources[value] = gradient;
-    if (!gradient) uses_.hidden[product] = value;
+    if (take_readers(value, gradient, /*alone=*/true) && !gradient) uses_.hidden[product] = value;
   }
 
-  // Of `value` or a view of it. False where one needs it as it is; sums of a gradient are part of its product.
-  bool find_narrow_readers(ValueId value, bool gradient, std::map<int, ProductUse>& found) const {
+  // What attention gives is a mean of values, each no larger than their product's bound, unless dropout makes some
+  // larger; it reads them packed with queries and keys. Its gradient has the range of the stream's. Both are also read
+  // as they are, by attention's gradient or by sums, so that eight bits are a copy.
+  void choose_of_attention(const Node& node) {
+    ValueId value = node.outputs[0];
+    if (node.op == &op::attention_grad || node.op == &op::packed_rotary_grad) take_readers(value, true, false);
+    int product = node.op == &op::attention ? product_of_packed(node) : -1;
+    if (product >= 0 && take_readers(value, false, false)) uses_.hidden[product] = value;
+  }
+
+  // Chooses the products that may read `value` in eight bits; `alone`: if nothing else reads it. Whether there are any.
+  bool take_readers(ValueId value, bool gradient, bool alone) {
+    std::map<int, ProductUse> found;
+    bool all = find_readers(value, gradient, found);
+    if (found.empty() || (alone && !all)) return false;
+    uses_.products.insert(found.begin(), found.end());
+    uses_.sources[value] = gradient;
+    return true;
+  }
+
+  // The chosen product of a norm that attention without dropout reads; -1: there is none.
+  int product_of_packed(const Node& attention) const {
+    bool packed = graph_.shape(attention.inputs[0]).back() == 3 * graph_.shape(attention.outputs[0]).back();
+    if (!packed || attention.attrs.get_double("dropout") > 0) return -1;
+    int product = product_before(attention.inputs[0]);
+    bool bounded = uses_.products.contains(product) && norm_behind(graph_, graph_.nodes()[size_t(product)].inputs[0]);
+    return bounded ? product : -1;
+  }
+
+  // The products that may read `value`, or a view of it, in eight bits. Whether nothing needs it as it is; sums of a
+  // gradient are part of its product.
+  bool find_readers(ValueId value, bool gradient, std::map<int, ProductUse>& found) const {
+    bool all = !escaping_[size_t(value)];
     for (int n : users_[size_t(value)]) {
       const Node& reader = graph_.nodes()[size_t(n)];
       bool sums = reader.op == &op::cast || reader.op == &op::reduce_sum;
       if (reader.op == &op::reshape) {
-        if (!find_narrow_readers(reader.outputs[0], gradient, found)) return false;
+        all &= find_readers(reader.outputs[0], gradient, found);
       } else if (gradient && sums) {
         continue;
       } else if (reader.op == &op::matmul && takes_hidden(reader, value, gradient)) {
@@ -149,10 +179,10 @@ class Float8Chooser {
                    : gradient                       ? ProductUse::kInputGradient
                                                     : ProductUse::kForward;
       } else {
-        return false;
+        all = false;
       }
     }
-    return !escaping_[size_t(value)];
+    return all;
   }
 
   bool takes_hidden(const Node& node, ValueId value, bool gradient) const {
