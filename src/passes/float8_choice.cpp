@@ -100,7 +100,12 @@ class Float8Chooser {
   // The product that a function is applied to, perhaps with a bias; -1: there is none.
   int product_before(ValueId value) const {
     int n = graph_.producer(value);
-    if (n >= 0 && graph_.nodes()[size_t(n)].op == &op::add) n = graph_.producer(graph_.nodes()[size_t(n)].inputs[0]);
+    bool has_bias = n >= 0 && graph_.nodes()[size_t(n)].op == &op::add;
+    return product_alone(has_bias ? graph_.nodes()[size_t(n)].inputs[0] : value);
+  }
+  // The same without a bias.
+  int product_alone(ValueId value) const {
+    int n = graph_.producer(value);
     return n >= 0 && graph_.nodes()[size_t(n)].op == &op::matmul ? n : -1;
   }
 
@@ -158,7 +163,9 @@ class Float8Chooser {
   int product_of_packed(const Node& attention) const {
     bool packed = graph_.shape(attention.inputs[0]).back() == 3 * graph_.shape(attention.outputs[0]).back();
     if (!packed || attention.attrs.get_double("dropout") > 0) return -1;
-    int product = product_before(attention.inputs[0]);
+    const Node* maker = maker_of(graph_, attention.inputs[0]);
+    bool turned = maker && maker->op == &op::packed_rotary;  // which leaves values as they are
+    int product = turned ? product_alone(maker->inputs[0]) : product_before(attention.inputs[0]);
     bool bounded = uses_.products.contains(product) && norm_behind(graph_, graph_.nodes()[size_t(product)].inputs[0]);
     return bounded ? product : -1;
   }

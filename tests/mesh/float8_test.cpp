@@ -84,5 +84,30 @@ TEST(Float8OnMeshes, RecomputationGivesTheSameBits) {
     }
 }
 
+// What attention gives and its gradient, as eight bits: on data ranks to the bit, computed again to the bit, over
+// tensor ranks and in pipelines as close as others.
+TEST(Float8OnMeshes, AttentionHasEightBitsOnEveryMesh) {
+  for (const char* family : {"gpt2", "llama"}) {
+    RunConfig config = tiny_fp8({.slots = 4});
+    config.model.family = family;
+    config.train.batch =
+        16;  // a slot has more tokens than queries, keys and values have columns, and these are one product
+    config.train.total_batch = 2 * 16 * 16;
+    Outcome without = train_on_mesh(config);
+    config.compile.fp8_attention = true;
+    Outcome expected = train_on_mesh(config);
+    EXPECT_NE(differing(without, expected), "") << family;
+    config.compile.recompute = "selective";
+    EXPECT_EQ(differing(expected, train_on_mesh(config)), "") << family;
+    config.mesh = {.data = 2, .zero = 3, .slots = 4};
+    EXPECT_EQ(differing(expected, train_on_mesh(config)), "") << family;
+    config.compile.recompute = "auto";
+    for (const MeshConfig& mesh : {MeshConfig{.tensor = 2}, MeshConfig{.pipe = 2}}) {
+      config.mesh = mesh;
+      expect_as_close_as_eight_bits_are(config);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tokamak::test

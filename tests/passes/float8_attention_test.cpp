@@ -81,8 +81,8 @@ TEST(Float8Attention, IsLeftUnlessItIsAskedFor) {
   }
 }
 
-Graph compiled_step(bool attention) {
-  ModelConfig model{.layers = 2, .heads = 2, .width = 32, .context = 16, .vocab = 48};
+Graph compiled_step(bool attention, const char* family = "gpt2") {
+  ModelConfig model{.family = family, .layers = 2, .heads = 2, .width = 32, .context = 16, .vocab = 48};
   Graph step = test::step_of(model);
   PassContext context = in_fp8(attention);
   context.loss_weight = 1.0 / (8 * 16);
@@ -99,6 +99,18 @@ TEST(Float8Attention, AllProductsOfABlockCanHaveEightBits) {
     for (const Node* product : products_of(step)) eight_bits += has_float8_operand(step, *product);
     EXPECT_EQ(eight_bits, 2 * (attention ? 12 : 8) + 1);
   }
+}
+
+// Of Llama, whose queries, keys and values are one product: its gradients, and attention's projection forward and of
+// its weights.
+TEST(Float8Attention, TakesWhatRotaryPositionsTurn) {
+  std::array<int, 2> eight_bits{};
+  for (bool attention : {false, true}) {
+    Graph step = compiled_step(attention, "llama");
+    verify(step);
+    for (const Node* product : products_of(step)) eight_bits[attention] += has_float8_operand(step, *product);
+  }
+  EXPECT_EQ(eight_bits[1] - eight_bits[0], 2 * 4);
 }
 
 // The updates of a step, each as far from those in bf16 as where attention has 16 bits, or about.
