@@ -22,7 +22,7 @@ struct Gate {
 
 class GateFinder {
  public:
-  explicit GateFinder(const Graph& graph) : graph_(graph), products_(graph) {}
+  GateFinder(const Graph& graph, const Target& target) : graph_(graph), products_(graph, target) {}
 
   // The unit that node `n` completes, and the products of its gradients.
   bool find(int n, Gate& gate, std::optional<GradientProducts>& gradients) const {
@@ -90,7 +90,7 @@ class GateFinder {
 
 class GateJoiner {
  public:
-  GateJoiner(const Graph& graph, const KernelSet& kernels) : graph_(graph), kernels_(kernels), joiner_(graph) {}
+  GateJoiner(const Graph& graph, const PassContext& context) : graph_(graph), context_(context), joiner_(graph) {}
 
   bool run() {
     find();
@@ -105,7 +105,7 @@ class GateJoiner {
   const Node& node(int n) const { return graph_.nodes()[size_t(n)]; }
 
   void find() {
-    GateFinder finder(graph_);
+    GateFinder finder(graph_, context_.target);
     for (int n = 0; n < int(graph_.nodes().size()); ++n) {
       Gate gate;
       std::optional<GradientProducts> gradients;
@@ -137,7 +137,8 @@ class GateJoiner {
     ValueId packed = g.input("packed", type);
     packed_gate(g, packed);
     if (gate.has_gradients()) packed_gate_grad(g, dy, packed);
-    return std::ranges::all_of(made.nodes(), [&](const Node& node) { return kernels_.has_kernel(made, node); });
+    return std::ranges::all_of(made.nodes(),
+                               [&](const Node& node) { return context_.kernels->has_kernel(made, node); });
   }
 
   void rewrite(int n) {
@@ -155,7 +156,7 @@ class GateJoiner {
   }
 
   const Graph& graph_;
-  const KernelSet& kernels_;
+  const PassContext& context_;
   ProductJoiner joiner_;
   std::map<int, Gate> gates_;      // by node of the unit
   std::map<int, int> gradients_;   // units by the first node of their gradients
@@ -166,7 +167,7 @@ class GateJoiner {
 }  // namespace
 
 bool join_gates(Graph& graph, const PassContext& context) {
-  GateJoiner joiner(graph, *context.kernels);
+  GateJoiner joiner(graph, context);
   if (!joiner.run()) return false;
   graph = joiner.finish();
   return true;

@@ -8,8 +8,9 @@
 
 namespace tokamak {
 
-JoinableProducts::JoinableProducts(const Graph& graph)
-    : graph_(graph), users_(find_users(graph)), escaping_(find_escaping(graph)) {}
+JoinableProducts::JoinableProducts(const Graph& graph, const Target& target)
+    : graph_(graph), stores_f32_(target.matmul_accumulate), users_(find_users(graph)), escaping_(find_escaping(graph)) {
+}
 
 std::span<const int> JoinableProducts::readers(ValueId value) const {
   if (escaping_[size_t(value)]) return {};
@@ -37,6 +38,7 @@ std::optional<GradientProducts> JoinableProducts::gradients(const ValueIds& grad
     if (!add_products(gradient, found)) return {};
   if (!are_alike(found) || !are_copies(found.weights) || !pays(gradients[0], found.weights) || !find_sum(found))
     return {};
+  find_widened(found);
   return found;
 }
 
@@ -113,6 +115,25 @@ bool JoinableProducts::find_sum(GradientProducts& found) const {
   return graph_.type(node(found.sum).outputs[0]) == graph_.type(node(found.input_products[0]).outputs[0]);
 }
 
+// Apart, each product would be stored in f32 by its kernel or added there, and never be rounded.
+void JoinableProducts::find_widened(GradientProducts& found) const {
+  if (!stores_f32_) return;
+  std::set<int> casts;
+  for (int product : found.weight_products) {
+    ValueId gradient = node(product).outputs[0];
+    if (graph_.dtype(gradient) == DType::kF32 || readers(gradient).empty()) return;
+    for (int reader : readers(gradient)) {
+      if (graph_.dtype(node(reader).outputs[0]) != DType::kF32) return;
+      if (node(reader).op == &op::cast)
+        casts.insert(reader);
+      else if (node(reader).op != &op::add)
+        return;
+    }
+  }
+  found.is_widened = true;
+  found.casts = std::move(casts);
+}
+
 void ProductJoiner::take(const ForwardProducts& found) {
   replaced_.insert(found.products.begin(), found.products.end());
 }
@@ -121,6 +142,7 @@ void ProductJoiner::take(const GradientProducts& found, int place) {
   replaced_.insert(found.input_products.begin(), found.input_products.end());
   replaced_.insert(found.views.begin(), found.views.end());
   replaced_.insert(found.inner.begin(), found.inner.end());
+  casts_.insert(found.casts.begin(), found.casts.end());
   sums_[found.sum] = place;
   for (int product : found.weight_products) weights_[product] = place;
   backward_[place] = found;
@@ -128,6 +150,10 @@ void ProductJoiner::take(const GradientProducts& found, int place) {
 
 bool ProductJoiner::rewrite(int n) {
   if (replaced_.contains(n)) return true;
+  if (casts_.contains(n)) {
+    rewriter_.replace(node(n).outputs[0], rewriter_.map(node(n).inputs[0]));
+    return true;
+  }
   if (auto sum = sums_.find(n); sum != sums_.end()) {
     join_sum(node(n), sum->second);
     return true;
@@ -166,6 +192,7 @@ void ProductJoiner::join_weights(int place) {
   ValueId gradient = gradients_.at(place);
   if (graph_.shape(first.inputs[0]).size() == 2) gradient = reshape(g, gradient, {-1, g.shape(gradient).back()});
   ValueId joined = g.add1(op::matmul, {gradient, rewriter_.map(found.input)}, first.attrs);
+  if (found.is_widened) joined = cast(g, joined, DType::kF32);
   int64_t begin = 0;
   for (int product : found.weight_products) {
     int64_t rows = graph_.shape(node(product).outputs[0])[0];

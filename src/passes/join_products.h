@@ -1,9 +1,12 @@
 // What join_projections and join_gates share: products of one input with several weights become one of the weights put
 // side by side, forward and in both gradients, where the weights are copies in bf16 or f16 anyway and there are more
-// tokens than columns. Within rounding: the input's gradient is one sum. Tests: those of the two passes.
+// tokens than columns. Within rounding: the input's gradient is one sum. The weights' gradients are in f32 where they
+// would be apart: a product that only f32 is made of is stored so, or added onto f32, and never rounded. Tests: those
+// of the two passes, and tests/passes/join_products_test.cpp
 #pragma once
 
 #include "graph/rewriter.h"
+#include "graph/target.h"
 
 #include <map>
 #include <optional>
@@ -26,11 +29,13 @@ struct GradientProducts {
   std::vector<int> input_products, weight_products;
   std::set<int> views, inner;
   int sum = -1;
+  bool is_widened = false;   // what reads the weights' gradients alone reads them in f32:
+  std::set<int> casts = {};  // these nodes, and additions onto f32
 };
 
 class JoinableProducts {
  public:
-  explicit JoinableProducts(const Graph& graph);
+  JoinableProducts(const Graph& graph, const Target& target);
 
   /// Nodes that read the value; none where it leaves the graph.
   std::span<const int> readers(ValueId value) const;
@@ -47,8 +52,10 @@ class JoinableProducts {
   bool add_products(ValueId gradient, GradientProducts& found) const;
   bool are_alike(const GradientProducts& found) const;
   bool find_sum(GradientProducts& found) const;
+  void find_widened(GradientProducts& found) const;
 
   const Graph& graph_;
+  bool stores_f32_;  // products of 16 bits, without rounding them
   Users users_;
   std::vector<bool> escaping_;
 };
@@ -82,6 +89,7 @@ class ProductJoiner {
   std::map<int, GradientProducts> backward_;  // by place
   std::map<int, int> sums_, weights_;         // places by last sum, and by products of weights
   std::set<int> replaced_, done_;             // nodes without a place of their own; places whose weights are joined
+  std::set<int> casts_;                       // of gradients that are in f32 already
   std::map<int, ValueId> gradients_;          // by place, in the new graph
   std::map<ValueIds, ValueId> joined_;        // weights side by side, likewise
 };

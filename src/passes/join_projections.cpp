@@ -11,7 +11,7 @@ namespace {
 
 class ProjectionJoiner {
  public:
-  explicit ProjectionJoiner(const Graph& graph) : graph_(graph), joiner_(graph) {}
+  ProjectionJoiner(const Graph& graph, const Target& target) : graph_(graph), target_(target), joiner_(graph) {}
 
   bool run() {
     find();
@@ -26,7 +26,7 @@ class ProjectionJoiner {
   const Node& node(int n) const { return graph_.nodes()[size_t(n)]; }
 
   void find() {
-    JoinableProducts finder(graph_);
+    JoinableProducts finder(graph_, target_);
     for (int n = 0; n < int(graph_.nodes().size()); ++n) {
       if (node(n).op == &op::rotary_qkv) {
         ValueIds projected(node(n).inputs.begin(), node(n).inputs.end() - 1);  // q, k and v, but not the positions
@@ -60,6 +60,7 @@ class ProjectionJoiner {
   }
 
   const Graph& graph_;
+  const Target& target_;
   ProductJoiner joiner_;
   std::map<int, ForwardProducts> forward_;  // by node of rotary_qkv
   std::set<int> backward_;                  // nodes of rotary_qkv_grad
@@ -67,8 +68,8 @@ class ProjectionJoiner {
 
 }  // namespace
 
-bool join_projections(Graph& graph, const PassContext&) {
-  ProjectionJoiner joiner(graph);
+bool join_projections(Graph& graph, const PassContext& context) {
+  ProjectionJoiner joiner(graph, context.target);
   if (!joiner.run()) return false;
   graph = joiner.finish();
   return true;
