@@ -27,7 +27,7 @@ class CastMerger {
       if (is_join(graph.nodes()[n]))
         for (ValueId cast : graph.nodes()[n].inputs) join_of_[cast] = int(n);
     for (const Node& node : graph.nodes())
-      if (ValueId parameter = cast_parameter(node); parameter != kNoValue) add(node, parameter);
+      if (cast_parameter(node) != kNoValue && (family_of(node).second >= 0 || lives_for_step(node))) add(node);
     std::erase_if(families_, [](const auto& family) { return family.second.num_parameters() < 2; });
   }
 
@@ -49,7 +49,7 @@ class CastMerger {
   }
 
  private:
-  // Casts that become one: to this type, for this all_gather alone (-1: for the whole step).
+  // Casts that become one: to this type, for this all_gather or concat alone (-1: for the whole step).
   using Family = std::pair<DType, int>;
   // One output: copies of these parameters, side by side in these shapes where there are several.
   struct Copy {
@@ -79,18 +79,25 @@ class CastMerger {
       kept_.insert(maker(value).inputs.begin(), maker(value).inputs.end());
   }
 
-  Family family_of(const Node& node) const {
-    std::span<const int> users = users_[size_t(node.outputs[0])];
-    bool is_gathered = users.size() == 1 && graph_.nodes()[size_t(users[0])].op == &op::all_gather;
-    return {graph_.dtype(node.outputs[0]), is_gathered ? users[0] : -1};
+  Family family_of(const Node& cast) const {
+    DType to = graph_.dtype(cast.outputs[0]);
+    std::span<const int> users = users_[size_t(cast.outputs[0])];
+    if (users.size() == 1 && graph_.nodes()[size_t(users[0])].op == &op::all_gather) return {to, users[0]};
+    auto join = join_of_.find(cast.outputs[0]);
+    if (join == join_of_.end()) return {to, -1};
+    const ValueIds& parts = graph_.nodes()[size_t(join->second)].inputs;
+    bool for_step = std::ranges::all_of(parts, [&](ValueId part) { return lives_for_step(maker(part)); });
+    return {to, for_step ? -1 : join->second};
+  }
+
+  // Whether the cast's result lives so long anyway.
+  bool lives_for_step(const Node& cast) const {
+    return kept_.contains(cast.outputs[0]) || (has_backward_ && cast.phase != Phase::kBackward && !cast.recompute);
   }
 
   // The parameter that the node casts to a low type, or kNoValue.
   ValueId cast_parameter(const Node& node) const {
     if (node.op != &op::cast || for_float8_[size_t(node.outputs[0])]) return kNoValue;
-    bool is_for_step = family_of(node).second < 0, is_kept = kept_.contains(node.outputs[0]);
-    if (is_for_step && !is_kept && (!has_backward_ || node.phase == Phase::kBackward || node.recompute))
-      return kNoValue;
     DType to = graph_.dtype(node.outputs[0]);
     if (to != DType::kBF16 && to != DType::kF16) return kNoValue;
     ValueId source = behind_views(graph_, node.inputs[0]);
@@ -105,7 +112,8 @@ class CastMerger {
            });
   }
 
-  void add(const Node& cast, ValueId parameter) {
+  void add(const Node& cast) {
+    ValueId parameter = cast_parameter(cast);
     Family family = family_of(cast);
     std::vector<Copy>& all = families_[family].all;
     auto join = join_of_.find(cast.outputs[0]);

@@ -11,8 +11,8 @@
 // together or one by one. Without one, each would otherwise die with its reader, and merging would keep them all. Casts
 // of the backward pass or computed again stay where they are for the same reason, as do casts of anything but
 // parameters, and those that passes/merge_float8.h does without. The parts of parameters that one collective gathers
-// are cast by one kernel before it, in any graph, as are those whose copies are kept in states. Exact. Tests:
-// tests/passes/merge_casts_test.cpp
+// are cast by one kernel before it, in any graph, as are those that one concat puts side by side and those whose copies
+// are kept in states. Exact. Tests: tests/passes/merge_casts_test.cpp
 #pragma once
 
 #include "passes/pass.h"

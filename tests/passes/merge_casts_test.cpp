@@ -210,16 +210,32 @@ TEST(MergeCasts, WritesSideBySideWhatIsReadSo) {
   test::expect_same_meaning(before, after);
 }
 
-// A backward pass that puts them side by side for itself alone; its own casts stay where they are.
 TEST(MergeCasts, WritesSideBySideWhatTheBackwardPassReads) {
   Graph before = parse(side_by_side("", " #backward")), after = before;
   EXPECT_TRUE(merge_casts(after, {}));
   EXPECT_EQ(test::count_ops(after, "concat"), 0) << print(after);
+  EXPECT_EQ(test::count_ops(after, "multi_cast"), 1);
   test::expect_same_meaning(before, after);
-  std::string text = side_by_side("", " #backward");
-  for (size_t at = text.find("{to=\"bf16\"} :"); at != text.npos; at = text.find("{to=\"bf16\"} :", at + 20))
-    text.insert(at + 11, " #backward");
-  expect_unchanged(text);
+}
+
+// Copies that do not live for the whole step are made where they were: of what is computed again, or of a graph without
+// a backward pass.
+TEST(MergeCasts, WritesSideBySideForOneProductAlone) {
+  for (const char* tag : {" #backward", " #recompute", " #backward #recompute"}) {
+    std::string text = side_by_side();
+    for (size_t at = 0; (at = text.find(R"({to="bf16"} :)", at)) != text.npos; at += 20) text.insert(at + 11, tag);
+    Graph before = parse(text), after = before;
+    EXPECT_TRUE(merge_casts(after, {}));
+    EXPECT_EQ(test::count_ops(after, "cast"), 1) << "of the fourth, which is not put side by side\n" << print(after);
+    EXPECT_EQ(test::count_ops(after, "concat"), 0);
+    EXPECT_NE(print(after).find(R"({joins=[3], to="bf16"})" + std::string(tag)), std::string::npos) << print(after);
+    test::expect_same_meaning(before, after);
+  }
+  std::string forward = side_by_side();
+  forward.erase(forward.find(" #backward"), 10);
+  Graph after = parse(forward);
+  EXPECT_TRUE(merge_casts(after, {}));
+  EXPECT_EQ(test::count_ops(after, "cast"), 1) << print(after);
 }
 
 TEST(MergeCasts, LeavesRowsSideBySideOfWhichOneIsReadElsewhere) {
