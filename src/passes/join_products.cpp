@@ -134,8 +134,18 @@ void JoinableProducts::find_widened(GradientProducts& found) const {
   found.casts = std::move(casts);
 }
 
-void ProductJoiner::take(const ForwardProducts& found) {
+bool ProductJoiner::run(Graph& joined) {
+  for (int n = 0; n < int(graph_.nodes().size()); ++n) find(n);
+  if (forward_.empty() && backward_.empty()) return false;
+  for (int n = 0; n < int(graph_.nodes().size()); ++n)
+    if (!rewrite(n) && !replace(n)) rewriter_.copy(node(n));
+  joined = rewriter_.finish();
+  return true;
+}
+
+void ProductJoiner::take(const ForwardProducts& found, int place) {
   replaced_.insert(found.products.begin(), found.products.end());
+  forward_[place] = found;
 }
 
 void ProductJoiner::take(const GradientProducts& found, int place) {
@@ -148,6 +158,7 @@ void ProductJoiner::take(const GradientProducts& found, int place) {
   backward_[place] = found;
 }
 
+// Whether the node is one of the products or goes with them; then it is done.
 bool ProductJoiner::rewrite(int n) {
   if (replaced_.contains(n)) return true;
   if (casts_.contains(n)) {
@@ -163,8 +174,9 @@ bool ProductJoiner::rewrite(int n) {
   return weight != weights_.end();
 }
 
-ValueId ProductJoiner::product(const ForwardProducts& found, const Node& at) {
-  ValueId weight = side_by_side(found.weights, at);
+ValueId ProductJoiner::product(int place) {
+  const ForwardProducts& found = forward_.at(place);
+  ValueId weight = side_by_side(found.weights, node(place));
   const Node& first = node(found.products[0]);
   return rewriter_.in_place_of(first).add1(op::matmul, {rewriter_.map(found.input), weight}, first.attrs);
 }
