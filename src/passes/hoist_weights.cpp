@@ -4,6 +4,7 @@
 #include "graph/op_def.h"
 #include "ops/collective.h"
 #include "ops/float8_weights.h"
+#include "ops/movement.h"
 #include "ops/pointwise.h"
 #include "passes/extract.h"
 
@@ -15,7 +16,14 @@
 namespace tokamak {
 namespace {
 
-bool is_move(const Node& node) { return node.op == &op::all_gather || node.op == &op::cast; }
+// Copies in a low type put side by side (passes/join_products.h) are one copy.
+bool is_joined_copy(const Graph& graph, const Node& node) {
+  return node.op == &op::concat && node.attrs.get_int("dim") == 0 && dtype_bytes(graph.dtype(node.outputs[0])) == 2;
+}
+
+bool is_move(const Graph& graph, const Node& node) {
+  return node.op == &op::all_gather || node.op == &op::cast || is_joined_copy(graph, node);
+}
 
 bool is_float8_value(const Graph& graph, const Node& node) { return is_float8(graph.dtype(node.outputs[0])); }
 
@@ -62,15 +70,15 @@ class Choice {
       values[size_t(argument.value)] = argument.kind == Argument::Kind::kParameter;
     std::vector<bool> moved = values;  // parameters, and what gathers and casts alone make of them
     for (const Node& node : graph_.nodes()) {
-      bool may = node.phase != Phase::kUpdate && (is_move(node) || (!node.op->together && !node.body));
+      bool may = node.phase != Phase::kUpdate && (is_move(graph_, node) || (!node.op->together && !node.body));
       auto is_constant = [&](ValueId input) { return bool(constants[size_t(input)]); };
       auto is_known = [&](ValueId input) { return values[size_t(input)] || constants[size_t(input)]; };
       bool known = may && std::ranges::all_of(node.inputs, is_known);
       bool constant = known && std::ranges::all_of(node.inputs, is_constant);
       made.push_back(known && !constant);
-      taken_[made.size() - 1] = made.back() && is_move(node) && std::ranges::all_of(node.inputs, [&](ValueId input) {
-                                  return bool(moved[size_t(input)]);
-                                });
+      taken_[made.size() - 1] =
+          made.back() && is_move(graph_, node) &&
+          std::ranges::all_of(node.inputs, [&](ValueId input) { return bool(moved[size_t(input)]); });
       for (ValueId output : node.outputs) {
         values[size_t(output)] = made.back(), constants[size_t(output)] = constant;
         moved[size_t(output)] = taken_[made.size() - 1];
@@ -134,13 +142,18 @@ std::string_view float8_name(const Node& node, ValueId value) {
   return value == weight.scale ? "scale" : "longest";
 }
 
-// "h.0.mlp.c_fc.weight.cast.all_gather": the parameter, and what is done to it; of what leads to eight bits what it is
-// for.
+// "h.0.mlp.c_fc.weight.cast.all_gather": the parameter, and what is done to it; of several side by side all of them,
+// "h.0.q.weight.cast+h.0.k.weight.cast.concat"; of what leads to eight bits what it is for.
 std::string name_of(const Graph& graph, ValueId value) {
   if (const Argument* argument = graph.argument_of(value)) return argument->name;
   const Node& node = graph.nodes()[size_t(graph.producer(value))];
+  if (is_joined_copy(graph, node)) {
+    std::string names;
+    for (ValueId input : node.inputs) names += (names.empty() ? "" : "+") + name_of(graph, input);
+    return fmt::format("{}.{}", names, node.op->name);
+  }
   ValueId source = source_of(graph, value);
-  if (is_move(node) && !is_float8_value(graph, node))
+  if (is_move(graph, node) && !is_float8_value(graph, node))
     return fmt::format("{}.{}", name_of(graph, source), node.op->name);
   bool is_float8_weight = node.op == &op::float8_weights;
   if (node.op != &op::cast && !is_float8_weight && num_elements(graph.shape(value)) > 1)

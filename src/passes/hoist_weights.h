@@ -1,8 +1,9 @@
 // Takes out of programs that run several times in a step what they make of parameters alone, as a program of its own,
-// "weights", which runs once before: casts to a low type, and what gathers the parameters that ZeRO cuts. What it makes
-// is left in states of Role::kWeights, named after the parameter and what is done to it: programs that make the same of
-// the same parameters read the same states. With eight bits (passes/float8_products.h) it also makes the scales and
-// casts of parameters, as those would cost each run as much as the products save.
+// "weights", which runs once before: casts to a low type, what gathers the parameters that ZeRO cuts, and what puts
+// such copies side by side. What it makes is left in states of Role::kWeights, named after the parameter and what is
+// done to it: programs that make the same of the same parameters read the same states. With eight bits
+// (passes/float8_products.h) it also makes the scales and casts of parameters, as those would cost each run as much as
+// the products save.
 //
 //   param w = %0 {cuts="data:2@0"}       weights:                     micro_batch:
 //   %2 = cast(%0)                          %2 = cast(%0)                state weights.w.cast.all_gather = %1

@@ -15,24 +15,19 @@ struct Gate {
   int silu = -1, unit = -1;
   int up_times_dy = -1, dgate = -1, dup = -1;
   ValueId dy = kNoValue;
-  ForwardProducts forward;
 
   bool has_gradients() const { return dgate >= 0; }
 };
 
 class GateFinder {
  public:
-  explicit GateFinder(const Graph& graph) : graph_(graph), products_(graph) {}
+  GateFinder(const Graph& graph, const JoinableProducts& products) : graph_(graph), products_(products) {}
 
-  // The unit that node `n` completes, and the products of its gradients.
-  bool find(int n, Gate& gate, std::optional<GradientProducts>& gradients) const {
-    if (!find_unit(n, gate)) return false;
-    std::optional<ForwardProducts> forward = products_.forward({gate.gate, gate.up});
-    if (!forward) return false;
-    gate.forward = *forward;
-    if (!gate.has_gradients()) return true;
-    gradients = products_.gradients({node(gate.dgate).outputs[0], node(gate.dup).outputs[0]});
-    return gradients.has_value();
+  // The unit that node `n` completes.
+  std::optional<Gate> find(int n) const {
+    Gate gate;
+    if (!find_unit(n, gate)) return {};
+    return gate;
   }
 
  private:
@@ -85,35 +80,26 @@ class GateFinder {
   }
 
   const Graph& graph_;
-  JoinableProducts products_;
+  const JoinableProducts& products_;
 };
 
-class GateJoiner {
+class GateJoiner : public ProductJoiner {
  public:
-  GateJoiner(const Graph& graph, const KernelSet& kernels) : graph_(graph), kernels_(kernels), joiner_(graph) {}
-
-  bool run() {
-    find();
-    if (gates_.empty()) return false;
-    for (int n = 0; n < int(graph_.nodes().size()); ++n) rewrite(n);
-    return true;
-  }
-
-  Graph finish() { return joiner_.rewriter().finish(); }
+  GateJoiner(const Graph& graph, const PassContext& context)
+      : ProductJoiner(graph, context), kernels_(*context.kernels), finder_(graph, products()) {}
 
  private:
-  const Node& node(int n) const { return graph_.nodes()[size_t(n)]; }
-
-  void find() {
-    GateFinder finder(graph_);
-    for (int n = 0; n < int(graph_.nodes().size()); ++n) {
-      Gate gate;
-      std::optional<GradientProducts> gradients;
-      if (!finder.find(n, gate, gradients) || !has_kernels(gate)) continue;
-      joiner_.take(gate.forward);
-      if (gradients) joiner_.take(*gradients, n);
-      take(gate);
-    }
+  void find(int n) override {
+    std::optional<Gate> gate = finder_.find(n);
+    if (!gate) return;
+    std::optional<ForwardProducts> forward = products().forward({gate->gate, gate->up});
+    std::optional<GradientProducts> gradients;
+    if (gate->has_gradients())
+      gradients = products().gradients({node(gate->dgate).outputs[0], node(gate->dup).outputs[0]});
+    if (!forward || (gate->has_gradients() && !gradients) || !has_kernels(*gate)) return;
+    take(*forward, n);
+    if (gradients) take(*gradients, n);
+    take(*gate);
   }
 
   // The gradients are made where the first node of theirs stands: what they read is there.
@@ -121,17 +107,17 @@ class GateJoiner {
     replaced_.insert(gate.silu);
     if (gate.has_gradients()) {
       std::set<int> nodes{gate.up_times_dy, gate.dgate, gate.dup};
-      gradients_[*nodes.begin()] = gate.unit;
+      gradients_[*nodes.begin()] = gate;
       replaced_.insert(std::next(nodes.begin()), nodes.end());
     }
-    gates_[gate.unit] = gate;
   }
+  using ProductJoiner::take;
 
   // Asked of the nodes that would be made.
   bool has_kernels(const Gate& gate) const {
     Graph made;
     GraphBuilder g(made);
-    ValueType type = graph_.type(gate.gate);
+    ValueType type = graph().type(gate.gate);
     ValueId dy = g.input("dy", type);
     type.shape.back() *= 2;
     ValueId packed = g.input("packed", type);
@@ -140,36 +126,30 @@ class GateJoiner {
     return std::ranges::all_of(made.nodes(), [&](const Node& node) { return kernels_.has_kernel(made, node); });
   }
 
-  void rewrite(int n) {
-    Rewriter& rewriter = joiner_.rewriter();
-    if (replaced_.contains(n) || joiner_.rewrite(n)) return;
-    if (auto found = gates_.find(n); found != gates_.end()) {
-      packed_[n] = joiner_.product(found->second.forward, node(n));
-      rewriter.replace(node(n).outputs[0], packed_gate(rewriter.in_place_of(node(n)), packed_.at(n)));
-    } else if (auto made = gradients_.find(n); made != gradients_.end()) {
-      ValueId dy = rewriter.map(gates_.at(made->second).dy);
-      joiner_.set_gradient(made->second, packed_gate_grad(rewriter.in_place_of(node(n)), dy, packed_.at(made->second)));
-    } else {
-      rewriter.copy(node(n));
+  bool replace(int n) override {
+    if (replaced_.contains(n)) return true;
+    if (has_forward(n)) {
+      packed_[n] = product(n);
+      rewriter().replace(node(n).outputs[0], packed_gate(rewriter().in_place_of(node(n)), packed_.at(n)));
+      return true;
     }
+    auto found = gradients_.find(n);
+    if (found == gradients_.end()) return false;
+    const Gate& gate = found->second;
+    ValueId dy = rewriter().map(gate.dy);
+    set_gradient(gate.unit, packed_gate_grad(rewriter().in_place_of(node(n)), dy, packed_.at(gate.unit)));
+    return true;
   }
 
-  const Graph& graph_;
   const KernelSet& kernels_;
-  ProductJoiner joiner_;
-  std::map<int, Gate> gates_;      // by node of the unit
-  std::map<int, int> gradients_;   // units by the first node of their gradients
+  GateFinder finder_;
+  std::map<int, Gate> gradients_;  // by the first node of their gradients
   std::set<int> replaced_;         // other nodes of units
   std::map<int, ValueId> packed_;  // by unit, in the new graph
 };
 
 }  // namespace
 
-bool join_gates(Graph& graph, const PassContext& context) {
-  GateJoiner joiner(graph, *context.kernels);
-  if (!joiner.run()) return false;
-  graph = joiner.finish();
-  return true;
-}
+bool join_gates(Graph& graph, const PassContext& context) { return GateJoiner(graph, context).run(graph); }
 
 }  // namespace tokamak

@@ -8,8 +8,9 @@
 
 namespace tokamak {
 
-JoinableProducts::JoinableProducts(const Graph& graph)
-    : graph_(graph), users_(find_users(graph)), escaping_(find_escaping(graph)) {}
+JoinableProducts::JoinableProducts(const Graph& graph, const Target& target)
+    : graph_(graph), stores_f32_(target.matmul_accumulate), users_(find_users(graph)), escaping_(find_escaping(graph)) {
+}
 
 std::span<const int> JoinableProducts::readers(ValueId value) const {
   if (escaping_[size_t(value)]) return {};
@@ -37,6 +38,7 @@ std::optional<GradientProducts> JoinableProducts::gradients(const ValueIds& grad
     if (!add_products(gradient, found)) return {};
   if (!are_alike(found) || !are_copies(found.weights) || !pays(gradients[0], found.weights) || !find_sum(found))
     return {};
+  find_widened(found);
   return found;
 }
 
@@ -113,21 +115,56 @@ bool JoinableProducts::find_sum(GradientProducts& found) const {
   return graph_.type(node(found.sum).outputs[0]) == graph_.type(node(found.input_products[0]).outputs[0]);
 }
 
-void ProductJoiner::take(const ForwardProducts& found) {
+// Apart, each product would be stored in f32 by its kernel or added there, and never be rounded.
+void JoinableProducts::find_widened(GradientProducts& found) const {
+  if (!stores_f32_) return;
+  std::set<int> casts;
+  for (int product : found.weight_products) {
+    ValueId gradient = node(product).outputs[0];
+    if (graph_.dtype(gradient) == DType::kF32 || readers(gradient).empty()) return;
+    for (int reader : readers(gradient)) {
+      if (graph_.dtype(node(reader).outputs[0]) != DType::kF32) return;
+      if (node(reader).op == &op::cast)
+        casts.insert(reader);
+      else if (node(reader).op != &op::add)
+        return;
+    }
+  }
+  found.is_widened = true;
+  found.casts = std::move(casts);
+}
+
+bool ProductJoiner::run(Graph& joined) {
+  for (int n = 0; n < int(graph_.nodes().size()); ++n) find(n);
+  if (forward_.empty() && backward_.empty()) return false;
+  for (int n = 0; n < int(graph_.nodes().size()); ++n)
+    if (!rewrite(n) && !replace(n)) rewriter_.copy(node(n));
+  joined = rewriter_.finish();
+  return true;
+}
+
+void ProductJoiner::take(const ForwardProducts& found, int place) {
   replaced_.insert(found.products.begin(), found.products.end());
+  forward_[place] = found;
 }
 
 void ProductJoiner::take(const GradientProducts& found, int place) {
   replaced_.insert(found.input_products.begin(), found.input_products.end());
   replaced_.insert(found.views.begin(), found.views.end());
   replaced_.insert(found.inner.begin(), found.inner.end());
+  casts_.insert(found.casts.begin(), found.casts.end());
   sums_[found.sum] = place;
   for (int product : found.weight_products) weights_[product] = place;
   backward_[place] = found;
 }
 
+// Whether the node is one of the products or goes with them; then it is done.
 bool ProductJoiner::rewrite(int n) {
   if (replaced_.contains(n)) return true;
+  if (casts_.contains(n)) {
+    rewriter_.replace(node(n).outputs[0], rewriter_.map(node(n).inputs[0]));
+    return true;
+  }
   if (auto sum = sums_.find(n); sum != sums_.end()) {
     join_sum(node(n), sum->second);
     return true;
@@ -137,8 +174,9 @@ bool ProductJoiner::rewrite(int n) {
   return weight != weights_.end();
 }
 
-ValueId ProductJoiner::product(const ForwardProducts& found, const Node& at) {
-  ValueId weight = side_by_side(found.weights, at);
+ValueId ProductJoiner::product(int place) {
+  const ForwardProducts& found = forward_.at(place);
+  ValueId weight = side_by_side(found.weights, node(place));
   const Node& first = node(found.products[0]);
   return rewriter_.in_place_of(first).add1(op::matmul, {rewriter_.map(found.input), weight}, first.attrs);
 }
@@ -166,6 +204,7 @@ void ProductJoiner::join_weights(int place) {
   ValueId gradient = gradients_.at(place);
   if (graph_.shape(first.inputs[0]).size() == 2) gradient = reshape(g, gradient, {-1, g.shape(gradient).back()});
   ValueId joined = g.add1(op::matmul, {gradient, rewriter_.map(found.input)}, first.attrs);
+  if (found.is_widened) joined = cast(g, joined, DType::kF32);
   int64_t begin = 0;
   for (int product : found.weight_products) {
     int64_t rows = graph_.shape(node(product).outputs[0])[0];

@@ -9,69 +9,39 @@
 namespace tokamak {
 namespace {
 
-class ProjectionJoiner {
+class ProjectionJoiner : public ProductJoiner {
  public:
-  explicit ProjectionJoiner(const Graph& graph) : graph_(graph), joiner_(graph) {}
+  using ProductJoiner::ProductJoiner;
 
-  bool run() {
-    find();
-    if (forward_.empty() && backward_.empty()) return false;
-    for (int n = 0; n < int(graph_.nodes().size()); ++n) rewrite(n);
+ private:
+  void find(int n) override {
+    if (node(n).op == &op::rotary_qkv) {
+      ValueIds projected(node(n).inputs.begin(), node(n).inputs.end() - 1);  // q, k and v, but not the positions
+      bool alone = std::ranges::all_of(projected, [&](ValueId value) { return products().readers(value).size() == 1; });
+      if (std::optional<ForwardProducts> found = products().forward(projected); found && alone) take(*found, n);
+    }
+    if (node(n).op == &op::rotary_qkv_grad)
+      if (std::optional<GradientProducts> found = products().gradients(node(n).outputs)) take(*found, n);
+  }
+
+  bool replace(int n) override {
+    if (has_forward(n))
+      rewriter().replace(node(n).outputs[0], packed(node(n), product(n)));
+    else if (has_backward(n))
+      set_gradient(n, packed(node(n), rewriter().map(node(n).inputs[0])));
+    else
+      return false;
     return true;
   }
 
-  Graph finish() { return joiner_.rewriter().finish(); }
-
- private:
-  const Node& node(int n) const { return graph_.nodes()[size_t(n)]; }
-
-  void find() {
-    JoinableProducts finder(graph_);
-    for (int n = 0; n < int(graph_.nodes().size()); ++n) {
-      if (node(n).op == &op::rotary_qkv) {
-        ValueIds projected(node(n).inputs.begin(), node(n).inputs.end() - 1);  // q, k and v, but not the positions
-        bool alone = std::ranges::all_of(projected, [&](ValueId value) { return finder.readers(value).size() == 1; });
-        if (std::optional<ForwardProducts> found = finder.forward(projected); found && alone) {
-          joiner_.take(*found);
-          forward_[n] = *found;
-        }
-      }
-      if (node(n).op == &op::rotary_qkv_grad)
-        if (std::optional<GradientProducts> found = finder.gradients(node(n).outputs)) {
-          joiner_.take(*found, n);
-          backward_.insert(n);
-        }
-    }
-  }
-
-  void rewrite(int n) {
-    if (joiner_.rewrite(n)) return;
-    if (auto found = forward_.find(n); found != forward_.end())
-      joiner_.rewriter().replace(node(n).outputs[0], packed(node(n), joiner_.product(found->second, node(n))));
-    else if (backward_.contains(n))
-      joiner_.set_gradient(n, packed(node(n), joiner_.rewriter().map(node(n).inputs[0])));
-    else
-      joiner_.rewriter().copy(node(n));
-  }
-
   ValueId packed(const Node& rotary, ValueId from) {
-    Rewriter& rewriter = joiner_.rewriter();
-    return packed_rotary(rewriter.in_place_of(rotary), graph_, rotary, from, rewriter.map(rotary.inputs.back()));
+    GraphBuilder& g = rewriter().in_place_of(rotary);
+    return packed_rotary(g, graph(), rotary, from, rewriter().map(rotary.inputs.back()));
   }
-
-  const Graph& graph_;
-  ProductJoiner joiner_;
-  std::map<int, ForwardProducts> forward_;  // by node of rotary_qkv
-  std::set<int> backward_;                  // nodes of rotary_qkv_grad
 };
 
 }  // namespace
 
-bool join_projections(Graph& graph, const PassContext&) {
-  ProjectionJoiner joiner(graph);
-  if (!joiner.run()) return false;
-  graph = joiner.finish();
-  return true;
-}
+bool join_projections(Graph& graph, const PassContext& context) { return ProjectionJoiner(graph, context).run(graph); }
 
 }  // namespace tokamak

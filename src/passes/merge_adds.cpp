@@ -2,6 +2,7 @@
 
 #include "graph/op_def.h"
 #include "graph/rewriter.h"
+#include "ops/movement.h"
 #include "ops/multi_add.h"
 #include "ops/pointwise.h"
 
@@ -26,19 +27,23 @@ class AddMerger {
     for (size_t n = 0; n < graph.nodes().size(); ++n)
       if (is_sum(graph.nodes()[n])) families_[family_of(graph.nodes()[n])].push_back(int(n));
     std::erase_if(families_, [](const auto& family) { return family.second.size() < 2; });
+    for (size_t n = 0; n < graph.nodes().size(); ++n)
+      if (int part = added_part(graph.nodes()[n]); part >= 0) parts_[part] = int(n);
   }
 
-  bool any() const { return !families_.empty(); }
+  bool any() const { return !families_.empty() || !parts_.empty(); }
 
   Graph rewrite() {
     Rewriter rewriter(graph_);
     for (size_t n = 0; n < graph_.nodes().size(); ++n) {
       const Node& node = graph_.nodes()[n];
       auto family = is_sum(node) ? families_.find(family_of(node)) : families_.end();
-      if (family == families_.end())
+      if (family != families_.end()) {
+        if (int(n) == place_of(*family)) emit(rewriter, family->second);
+      } else if (added_part(node) < 0) {
         rewriter.copy(node);  // of the parts of sums too, which then have no reader
-      else if (int(n) == place_of(*family))
-        emit(rewriter, family->second);
+        if (auto part = parts_.find(int(n)); part != parts_.end()) add_at(rewriter, node, part->second);
+      }
     }
     return rewriter.finish();
   }
@@ -94,6 +99,24 @@ class AddMerger {
                        [&](int user) { return graph_.nodes()[size_t(user)].op->fusion == Fusion::kOpaque; });
   }
 
+  // The slice that the node adds to a state, when that is all that becomes of both; -1: it is no such sum.
+  int added_part(const Node& node) const {
+    if (node.op != &op::add || !users_[size_t(node.outputs[0])].empty()) return -1;
+    ValueId part = node.inputs[0], state = node.inputs[1];
+    if (!is_state(state)) std::swap(part, state);
+    int maker = graph_.producer(part);
+    if (!is_state(state) || maker < 0 || graph_.nodes()[size_t(maker)].op != &op::slice) return -1;
+    bool alone = users_[size_t(part)].size() == 1 && users_[size_t(state)].size() == 1 && !kept_[size_t(part)];
+    return alone && kept_[size_t(node.outputs[0])] && graph_.shape(state).size() > 1 ? maker : -1;
+  }
+
+  // As a part of its slice's phase.
+  void add_at(Rewriter& rewriter, const Node& slice, int sum) {
+    Node add = graph_.nodes()[size_t(sum)];
+    add.phase = slice.phase;
+    rewriter.copy(add);
+  }
+
   Family family_of(const Node& node) const {
     const Terms& terms = terms_[size_t(node.outputs[0])];
     std::span<const int> users = users_[size_t(node.outputs[0])];
@@ -123,6 +146,7 @@ class AddMerger {
   std::vector<Terms> terms_;  // by value
   std::vector<bool> kept_;    // by value: as a result or an update
   std::map<Family, std::vector<int>> families_;
+  std::map<int, int> parts_;  // sums by the slices that they add to states
 };
 
 }  // namespace

@@ -5,7 +5,8 @@
 //   %8 = add(%3, %4), %9 = add(%5, %8)                 ->
 //
 // Of what one collective reads there is one kernel, so that it need not wait for others. Matrices that are added to
-// states stay: the matmul that makes them adds. Exact, as an addition is the same whatever comes first. Tests:
+// states stay: the matmul that makes them adds. Slices of one, which several states have parts of, are added where they
+// are made, so that it need not be kept until the end. Exact, as an addition is the same whatever comes first. Tests:
 // tests/passes/merge_adds_test.cpp
 #pragma once
 

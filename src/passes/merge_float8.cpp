@@ -27,8 +27,14 @@ std::optional<Source> source_of(const Graph& graph, ValueId matrix) {
   if (maker < 0 || graph.dtype(value) != DType::kBF16) return {};
   const Node& node = graph.nodes()[size_t(maker)];
   if (node.op != &op::cast && node.op != &op::multi_cast) return {};
-  auto place = std::ranges::find(node.outputs, value) - node.outputs.begin();
-  ValueId parameter = behind_views(graph, node.inputs[size_t(place)]);
+  ValueId source = node.inputs[0];
+  if (node.op == &op::multi_cast) {
+    auto place = std::ranges::find(node.outputs, value) - node.outputs.begin();
+    std::span<const ValueId> sources = cast_values(node, size_t(place));
+    if (sources.size() > 1) return {};
+    source = sources[0];
+  }
+  ValueId parameter = behind_views(graph, source);
   if (!is_parameter(graph, parameter) || graph.dtype(parameter) != DType::kF32) return {};
   return Source{parameter, value};
 }

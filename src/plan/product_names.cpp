@@ -7,6 +7,7 @@
 #include "ops/matmul.h"
 #include "ops/matmul_form.h"
 #include "ops/movement.h"
+#include "ops/multi_cast.h"
 #include "ops/parameter_kind.h"
 #include "ops/row_block.h"
 #include "ops/work_class.h"
@@ -25,6 +26,13 @@ bool is_product(const Node& node) {
 bool makes_something_else(const Node& node) {
   WorkClass work = work_class(node);
   return work == WorkClass::kMatmul || work == WorkClass::kAttention || node.op == &op::embedding;
+}
+
+// What the node puts side by side in this output; nothing where it does not.
+std::span<const ValueId> side_by_side(const Node& node, ValueId output) {
+  if (node.op == &op::concat) return node.inputs;
+  if (node.op != &op::multi_cast) return {};
+  return cast_values(node, size_t(std::ranges::find(node.outputs, output) - node.outputs.begin()));
 }
 
 }  // namespace
@@ -80,16 +88,28 @@ std::optional<NamedProduct> ProductFinder::find(const Node& node) const {
 }
 
 // Of a parameter, or of a state that is kept of one; nothing of others.
+// "weights.<parameter>.cast+<parameter>.cast.concat" is a state of several (passes/hoist_weights.h).
 std::optional<ProductFinder::Name> ProductFinder::name_of(const Argument& argument) const {
   if (argument.kind == Argument::Kind::kParameter) return Name{argument.name, &argument};
-  std::string of = argument.spec.role == Role::kWeights ? parameter_within(argument.name) : argument.spec.of;
-  if (of.empty()) return std::nullopt;
-  ValueId whole = graph_.find_argument(of);
-  return Name{of, whole == kNoValue ? nullptr : graph_.argument_of(whole)};
+  if (argument.spec.role != Role::kWeights) return name_of_parameter(argument.spec.of);
+  std::vector<std::optional<Name>> parts;
+  for (size_t begin = 0; begin <= argument.name.size();) {
+    size_t end = std::min(argument.name.find('+', begin), argument.name.size());
+    parts.push_back(name_of_parameter(parameter_within("." + argument.name.substr(begin, end - begin) + ".")));
+    begin = end + 1;
+  }
+  return parts.size() == 1 ? parts[0] : joined(parts);
 }
 
-// A parameter as the programs of a step read it is called "weights.<parameter>.cast" (passes/hoist_weights.h): of the
-// parameters that other arguments tell of, the longest within that name.
+// With its argument where the graph has it; nothing of no name.
+std::optional<ProductFinder::Name> ProductFinder::name_of_parameter(const std::string& name) const {
+  if (name.empty()) return std::nullopt;
+  ValueId whole = graph_.find_argument(name);
+  return Name{name, whole == kNoValue ? nullptr : graph_.argument_of(whole)};
+}
+
+// A parameter as the programs of a step read it is called "weights.<parameter>.cast": of the parameters that other
+// arguments tell of, the longest within that name.
 std::string ProductFinder::parameter_within(const std::string& state) const {
   std::string longest;
   for (const Argument& argument : graph_.arguments()) {
@@ -106,9 +126,9 @@ std::optional<ProductFinder::Name> ProductFinder::source_of(ValueId value) const
     if (const Argument* argument = graph_.argument_of(value)) return name_of(*argument);
     const Node& node = graph_.nodes()[size_t(graph_.producer(value))];
     if (makes_something_else(node)) return std::nullopt;
-    if (node.op == &op::concat) {
+    if (std::span<const ValueId> beside = side_by_side(node, value); beside.size() > 1) {
       std::vector<std::optional<Name>> parts;
-      for (ValueId input : node.inputs) parts.push_back(source_of(input));
+      for (ValueId part : beside) parts.push_back(source_of(part));
       return joined(parts);
     }
     std::optional<ValueId> source = copied_from(node, value);
@@ -132,6 +152,7 @@ std::optional<ProductFinder::Name> ProductFinder::joined(std::span<const std::op
 // norm has two of each, too, and its weights are no copy of anything that it makes; a collective makes a share whole.
 std::optional<ValueId> ProductFinder::copied_from(const Node& node, ValueId output) const {
   if (node.op == &op::float8_weights) return node.inputs[weight_of_output(node, output)];
+  if (node.op == &op::multi_cast) return side_by_side(node, output)[0];
   auto has_size = [&](ValueId input) {
     return num_elements(graph_.shape(input)) == num_elements(graph_.shape(output));
   };

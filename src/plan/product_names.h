@@ -36,6 +36,7 @@ class ProductFinder {
     const Argument* argument;
   };
   std::optional<Name> name_of(const Argument& argument) const;
+  std::optional<Name> name_of_parameter(const std::string& name) const;
   std::string parameter_within(const std::string& state) const;
   std::optional<Name> source_of(ValueId value) const;
   static std::optional<Name> joined(std::span<const std::optional<Name>> parts);

@@ -120,12 +120,17 @@ TEST(CompiledStep, EveryProductHasAName) {
 // make.
 TEST(CompiledStep, ProductsSideBySideAndBetweenRanksHaveNames) {
   for (const char* family : {"llama", "modern"})
-    for (MeshConfig mesh : {MeshConfig{}, MeshConfig{.tensor = 2}, MeshConfig{.data = 2, .zero = 3}}) {
+    for (auto [mesh, micro_batches] : {std::pair{MeshConfig{}, 1},
+                                       {MeshConfig{}, 2},
+                                       {{.data = 2}, 2},
+                                       {{.data = 2, .zero = 2}, 2},
+                                       {{.tensor = 2}, 1},
+                                       {{.data = 2, .zero = 3}, 1}}) {
       RunConfig config = tiny(1);
       config.model = {.family = family, .layers = 2, .heads = 4, .width = 64, .context = 512, .vocab = 128};
       config.model.hidden = 192;  // fewer columns of gate and up than tokens
       config.compile.precision = Precision::kBf16;
-      config.train.total_batch = 2 * 512;
+      config.train.total_batch = micro_batches * 2 * 512;
       config.mesh = mesh;
       CompiledStep step = compile_step(config, Target());
       const Graph& graph = step.programs[0].plan.graph;
@@ -138,7 +143,8 @@ TEST(CompiledStep, ProductsSideBySideAndBetweenRanksHaveNames) {
       for (std::string part : {"", " dgrad", " wgrad"})
         for (const std::string& name :
              {std::string("self_attn.q+k+v_proj"), std::string("self_attn.o_proj"), up, std::string("mlp.down_proj")})
-          EXPECT_EQ(counts[name + part], 2) << family << " " << mesh.data << " " << mesh.tensor << " " << name << part;
+          EXPECT_EQ(counts[name + part], 2)
+              << family << " " << mesh.data << " " << mesh.tensor << " " << micro_batches << " " << name << part;
     }
 }
 

@@ -20,6 +20,10 @@ TEST(ManyTensors, CostWhatTheirElementsCost) {
   Cost cast = cost_of(op::multi_cast, many, {{"to", std::string("bf16")}});
   EXPECT_EQ(cast.flops, kElements);
   EXPECT_EQ(cast.bytes, kBytes + 2 * kElements);
+  Cost joined = cost_of(op::multi_cast, {f32({16, 16}), bf16({2, 16})},
+                        {{"joins", std::vector<int64_t>{2}}, {"to", std::string("bf16")}});
+  EXPECT_EQ(joined.flops, 256 + 32);
+  EXPECT_EQ(joined.bytes, 4 * 256 + 2 * 32 + 2 * (256 + 32)) << "as apart";
   Cost scales = cost_of(op::float8_scales, many, {{"has", Shape{1, 1}}, {"widths", Shape{256, 1536}}});
   EXPECT_EQ(scales.flops, kElements);
   EXPECT_EQ(scales.bytes, kBytes + 2 * 2 * 4) << "scales and their inverses";

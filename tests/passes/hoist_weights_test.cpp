@@ -206,6 +206,55 @@ TEST(HoistWeights, LeavesWhatIsMadeOfConstants) {
   EXPECT_EQ(test::count_ops(parts.rest, "cast"), 1);
 }
 
+// One state instead of one for each; what something else reads as well has a state of its own, too.
+TEST(HoistWeights, TakesCopiesSideBySide) {
+  std::string text = R"(graph micro_batch {
+    param q = %0 : f32[4,8]
+    param k = %1 {cuts="data:2@0", global=[2,8]} : f32[1,8]
+    state s = %2 : bf16[6,8]
+    state t = %3 : bf16[4,8]
+    %4 = cast(%0) {to="bf16"} : bf16[4,8]
+    %5 = cast(%1) {to="bf16"} : bf16[1,8]
+    %6 = all_gather(%5) {axis="data", dims=[0], size=2} : bf16[2,8]
+    %7 = concat(%4, %6) {dim=0} : bf16[6,8]
+    %8 = exp(%7) : bf16[6,8]
+    %9 = exp(%4) : bf16[4,8]
+    update %2 = %8
+    update %3 = %9
+  })";
+  HoistedWeights parts = hoist_weights(test::parse(text), {});
+  EXPECT_EQ(print(parts.rest), canonical(R"(graph micro_batch {
+    state s = %0 : bf16[6,8]
+    state t = %1 : bf16[4,8]
+    state weights.q.cast = %2 {role="weights"} : bf16[4,8]
+    state weights.q.cast+k.cast.all_gather.concat = %3 {role="weights"} : bf16[6,8]
+    %4 = exp(%3) : bf16[6,8]
+    %5 = exp(%2) : bf16[4,8]
+    update %0 = %4
+    update %1 = %5
+  })"));
+  EXPECT_EQ(test::count_ops(parts.weights, "concat"), 1);
+  EXPECT_EQ(parts.weights.updates().size(), 2u) << print(parts.weights);
+  PassContext within_budget;
+  within_budget.options.memory_budget_gib = 1;
+  parts = hoist_weights(test::parse(text), within_budget);
+  EXPECT_EQ(test::count_ops(parts.rest, "concat"), 1) << "it may be made again for the backward pass";
+  EXPECT_NE(parts.rest.find_argument("weights.k.cast.all_gather"), kNoValue);
+}
+
+// Of columns, or in f32, they would be copies for these programs alone.
+TEST(HoistWeights, LeavesOtherConcats) {
+  for (const char* concat : {"concat(%3, %3) {dim=1} : bf16[2,4]", "concat(%0, %0) {dim=0} : f32[4,2]"}) {
+    std::string type = std::string(concat).substr(std::string(concat).find(" : "));
+    HoistedWeights parts =
+        hoist_weights(test::parse("graph g {\n param w = %0 : f32[2,2]\n state s = %1" + type +
+                                  "\n input x = %2 : f32[]\n %3 = cast(%0) {to=\"bf16\"} : bf16[2,2]\n %4 = " + concat +
+                                  "\n update %1 = %4\n}"),
+                      {});
+    EXPECT_EQ(test::count_ops(parts.rest, "concat"), 1) << print(parts.rest);
+  }
+}
+
 TEST(HoistWeights, NamesThoseOfAChunk) {
   HoistedWeights parts = hoist_weights(test::parse(kCasts), {}, ".2");
   EXPECT_EQ(parts.weights.name(), "weights.2");

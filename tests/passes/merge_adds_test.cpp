@@ -110,6 +110,53 @@ TEST(MergeAdds, DoesNotMakeCollectivesWait) {
   EXPECT_EQ(graph.nodes()[0].outputs.size(), 2u) << print(graph);
 }
 
+// Not at the end, until when all of the product would be there. A part that is read elsewhere stays, as does a sum.
+TEST(MergeAdds, AddsSlicesOntoStatesWhereTheyAreMade) {
+  std::string arguments = R"(graph g {
+    input x = %0 : f32[6,2]
+    state a = %1 : f32[2,2]
+    state b = %2 : f32[4,2]
+    state c = %3 : f32[2,2]
+    state d = %4 : f32[2,2]
+    %5 = exp(%0) #backward : f32[6,2]
+    %6 = slice(%5) {begin=0, dim=0, size=2} #backward : f32[2,2]
+  )";
+  std::string rest = R"(
+    result part = %12
+    result sum = %14
+    update %1 = %9
+    update %2 = %8
+    update %3 = %13
+    update %4 = %14
+  })";
+  expect_becomes(arguments + R"(
+    %7 = slice(%5) {begin=2, dim=0, size=4} #backward : f32[4,2]
+    %12 = slice(%5) {begin=1, dim=0, size=2} #backward : f32[2,2]
+    %15 = slice(%5) {begin=3, dim=0, size=2} #backward : f32[2,2]
+    %10 = exp(%5) #backward : f32[6,2]
+    %9 = add(%1, %6) #update : f32[2,2]
+    %8 = add(%7, %2) #update : f32[4,2]
+    %13 = add(%3, %12) #update : f32[2,2]
+    %14 = add(%4, %15) #update : f32[2,2]
+    %16 = exp(%14) #update : f32[2,2]
+    result more = %10
+    result read = %16
+  )" + rest,
+                 arguments + R"(
+    %9 = add(%1, %6) #backward : f32[2,2]
+    %7 = slice(%5) {begin=2, dim=0, size=4} #backward : f32[4,2]
+    %8 = add(%7, %2) #backward : f32[4,2]
+    %12 = slice(%5) {begin=1, dim=0, size=2} #backward : f32[2,2]
+    %15 = slice(%5) {begin=3, dim=0, size=2} #backward : f32[2,2]
+    %10 = exp(%5) #backward : f32[6,2]
+    %13 = add(%3, %12) #update : f32[2,2]
+    %14 = add(%4, %15) #update : f32[2,2]
+    %16 = exp(%14) #update : f32[2,2]
+    result more = %10
+    result read = %16
+  )" + rest);
+}
+
 // One alone; what a reader could be fused with; what is no state, or no longer only kept; and 16 bits.
 TEST(MergeAdds, LeavesOtherSumsAlone) {
   std::string states = R"(graph g {

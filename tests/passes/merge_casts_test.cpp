@@ -9,6 +9,8 @@
 #include "tests/support/graph_text.h"
 #include "tests/support/random_tensors.h"
 
+#include <cstring>
+
 namespace tokamak {
 namespace {
 
@@ -173,6 +175,110 @@ TEST(MergeCasts, LeavesWideningCastsAlone) {
     %4 = add(%2, %3) #backward : f32[4]
     result y = %4
   })");
+}
+
+// Of q, k and v, and a fourth; `extra` stands before the results.
+std::string side_by_side(const std::string& extra = "", const std::string& tag = "") {
+  return R"(graph g {
+    input x = %0 : bf16[3,4]
+    param q = %1 : f32[4,4]
+    param k = %2 : f32[2,4]
+    param v = %3 : f32[8]
+    param o = %4 : f32[4,4]
+    %5 = cast(%1) {to="bf16"} : bf16[4,4]
+    %6 = cast(%2) {to="bf16"} : bf16[2,4]
+    %7 = reshape(%3) {shape=[2,4]} : f32[2,4]
+    %8 = cast(%7) {to="bf16"} : bf16[2,4]
+    %9 = cast(%4) {to="bf16"} : bf16[4,4]
+    %10 = matmul(%0, %9) {trans_a=false, trans_b=true} : bf16[3,4]
+    %11 = concat(%5, %6, %8) {dim=0})" +
+         tag + R"( : bf16[8,4]
+    %12 = matmul(%10, %11) {trans_a=false, trans_b=true} #backward : bf16[3,8]
+)" + extra +
+         R"(    result y = %12
+  })";
+}
+
+TEST(MergeCasts, WritesSideBySideWhatIsReadSo) {
+  Graph before = parse(side_by_side()), after = before;
+  EXPECT_TRUE(merge_casts(after, {}));
+  verify(after);
+  std::string text = print(after);
+  EXPECT_NE(text.find(R"(= multi_cast(%1, %2, %5, %4) {joins=[3,1], to="bf16"} : bf16[8,4], bf16[4,4])"), text.npos)
+      << text;
+  EXPECT_EQ(test::count_ops(after, "cast") + test::count_ops(after, "concat"), 0) << text;
+  test::expect_same_meaning(before, after);
+}
+
+TEST(MergeCasts, WritesSideBySideWhatTheBackwardPassReads) {
+  Graph before = parse(side_by_side("", " #backward")), after = before;
+  EXPECT_TRUE(merge_casts(after, {}));
+  EXPECT_EQ(test::count_ops(after, "concat"), 0) << print(after);
+  EXPECT_EQ(test::count_ops(after, "multi_cast"), 1);
+  test::expect_same_meaning(before, after);
+}
+
+// Copies that do not live for the whole step are made where they were: of what is computed again, or of a graph without
+// a backward pass.
+TEST(MergeCasts, WritesSideBySideForOneProductAlone) {
+  for (const char* tag : {" #backward", " #recompute", " #backward #recompute"}) {
+    std::string text = side_by_side();
+    for (size_t at = 0; (at = text.find(R"({to="bf16"} :)", at)) != text.npos; at += 20) text.insert(at + 11, tag);
+    Graph before = parse(text), after = before;
+    EXPECT_TRUE(merge_casts(after, {}));
+    EXPECT_EQ(test::count_ops(after, "cast"), 1) << "of the fourth, which is not put side by side\n" << print(after);
+    EXPECT_EQ(test::count_ops(after, "concat"), 0);
+    EXPECT_NE(print(after).find(R"({joins=[3], to="bf16"})" + std::string(tag)), std::string::npos) << print(after);
+    test::expect_same_meaning(before, after);
+  }
+  std::string forward = side_by_side();
+  forward.erase(forward.find(" #backward"), 10);
+  Graph after = parse(forward);
+  EXPECT_TRUE(merge_casts(after, {}));
+  EXPECT_EQ(test::count_ops(after, "cast"), 1) << print(after);
+}
+
+TEST(MergeCasts, LeavesRowsSideBySideOfWhichOneIsReadElsewhere) {
+  for (const char* reader : {"    result apart = %6\n", "    %13 = exp(%6) : bf16[2,4]\n    result apart = %13\n",
+                             "    %13 = concat(%5, %6) {dim=0} : bf16[6,4]\n    result apart = %13\n"}) {
+    Graph before = parse(side_by_side(reader)), after = before;
+    EXPECT_TRUE(merge_casts(after, {}));
+    verify(after);
+    EXPECT_GE(test::count_ops(after, "concat"), 1) << print(after);
+    EXPECT_EQ(after.nodes()[0].op->name, "multi_cast");
+    EXPECT_EQ(after.nodes()[0].outputs.size(), 4u) << print(after);
+    test::expect_same_meaning(before, after);
+  }
+}
+
+TEST(MergeCasts, LeavesColumnsAndActivationsSideBySide) {
+  for (auto [from, to] : {std::pair{"concat(%5, %6, %8) {dim=0} : bf16[8,4]", "concat(%5, %9) {dim=1} : bf16[4,8]"},
+                          {"concat(%5, %6, %8) {dim=0} : bf16[8,4]", "concat(%5, %10) {dim=0} : bf16[7,4]"}}) {
+    std::string text = side_by_side();
+    text.replace(text.find(from), std::strlen(from), to);
+    text.replace(text.find("    %12 ="), text.find("    result y") - text.find("    %12 ="),
+                 "    %12 = exp(%11) #backward : " + std::string(to + std::strlen(to) - 9) + "\n");
+    Graph before = parse(text), after = before;
+    EXPECT_TRUE(merge_casts(after, {}));
+    EXPECT_EQ(test::count_ops(after, "concat"), 1) << print(after);
+    test::expect_same_meaning(before, after);
+  }
+}
+
+// As the program that makes weights for all micro-batches does.
+TEST(MergeCasts, WritesSideBySideWhatIsKept) {
+  Graph graph = parse(R"(graph weights {
+    param p = %0 : f32[4,4]
+    param q = %1 : f32[2,4]
+    state weights.0 = %2 : bf16[6,4]
+    %3 = cast(%0) {to="bf16"} : bf16[4,4]
+    %4 = cast(%1) {to="bf16"} : bf16[2,4]
+    %5 = concat(%3, %4) {dim=0} : bf16[6,4]
+    update %2 = %5
+  })");
+  EXPECT_TRUE(merge_casts(graph, {}));
+  ASSERT_EQ(graph.nodes().size(), 1u) << print(graph);
+  EXPECT_EQ(print(graph, graph.nodes()[0]), R"(%3 = multi_cast(%0, %1) {joins=[2], to="bf16"} : bf16[6,4])");
 }
 
 Graph step_of_gpt(const PassContext& context) {

@@ -63,6 +63,48 @@ TEST(ProductNames, OfWeightsInEightBits) {
   EXPECT_EQ(product_label(*products.find(graph.nodes()[2])), "b");
 }
 
+// Of which one kernel makes the copies, some of them side by side.
+TEST(ProductNames, OfCopiesSideBySide) {
+  Graph graph = parse_graph(R"(graph step {
+  input x = %0 : bf16[8,4]
+  param h.0.q_proj.weight = %1 : f32[4,4]
+  param h.0.k_proj.weight = %2 : f32[4,4]
+  param h.0.o_proj.weight = %3 : f32[4,4]
+  param h.0.up_proj.weight = %4 : f32[8,4]
+  %5, %6, %7 = multi_cast(%4, %1, %2, %3) {joins=[1,2,1], to="bf16"} : bf16[8,4], bf16[8,4], bf16[4,4]
+  %8 = matmul(%0, %6) {trans_a=false, trans_b=true} : bf16[8,8]
+  %9 = matmul(%0, %7) {trans_a=false, trans_b=true} : bf16[8,4]
+  %10 = matmul(%0, %5) {trans_a=false, trans_b=true} : bf16[8,8]
+  result a = %8
+  result b = %9
+  result c = %10
+})",
+                            find_op);
+  ProductFinder products(graph);
+  std::vector<std::string> labels;
+  for (size_t n : {1, 2, 3}) labels.push_back(product_label(*products.find(graph.nodes()[n])));
+  EXPECT_EQ(labels, (std::vector<std::string>{"q+k_proj", "o_proj", "up_proj"}));
+}
+
+// As micro-batches read them (passes/hoist_weights.h).
+TEST(ProductNames, OfStatesOfWeightsSideBySide) {
+  Graph graph = parse_graph(R"(graph micro_batch {
+  input x = %0 : bf16[8,4]
+  state grad.h.0.q.weight = %1 {of="h.0.q.weight", role="gradient_sum"} : f32[4,4]
+  state grad.h.0.k.weight = %2 {of="h.0.k.weight", role="gradient_sum"} : f32[4,4]
+  state weights.h.0.q.weight.cast+h.0.k.weight.cast.concat = %3 {role="weights"} : bf16[8,4]
+  state weights.h.0.q.weight.cast+h.0.o.weight.cast.concat = %4 {role="weights"} : bf16[8,4]
+  %5 = matmul(%0, %3) {trans_a=false, trans_b=true} : bf16[8,8]
+  %6 = matmul(%0, %4) {trans_a=false, trans_b=true} : bf16[8,8]
+  result y = %5
+  result z = %6
+})",
+                            find_op);
+  ProductFinder products(graph);
+  EXPECT_EQ(product_label(products.find(graph.nodes()[0]).value()), "q+k");
+  EXPECT_FALSE(products.find(graph.nodes()[1])) << "nothing tells of the second";
+}
+
 // As in multi_adamw: of a parameter, its gradient and its moments.
 TEST(ProductNames, AnUpdateNamesTheGradientsThatItReads) {
   Graph graph = parse_graph(R"(graph step {

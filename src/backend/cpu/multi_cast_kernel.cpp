@@ -2,6 +2,7 @@
 #include "backend/cpu/convert.h"
 #include "backend/cpu/kernels.h"
 #include "base/parallel.h"
+#include "ops/multi_cast.h"
 
 #include <algorithm>
 #include <array>
@@ -12,10 +13,11 @@ namespace {
 class MultiCastKernel : public Kernel {
  public:
   MultiCastKernel(const Graph& graph, const Node& node) : to_(graph.dtype(node.outputs[0])) {
+    const std::vector<CastPlace> places = cast_places(graph, node);
     for (size_t t = 0; t < node.inputs.size(); ++t) {
       int64_t n = num_elements(graph.shape(node.inputs[t]));
       for (int64_t at = 0; at < n; at += kChunk)
-        chunks_.push_back({t, graph.dtype(node.inputs[t]), at, std::min(kChunk, n - at)});
+        chunks_.push_back({t, graph.dtype(node.inputs[t]), at, std::min(kChunk, n - at), places[t]});
     }
   }
 
@@ -23,7 +25,7 @@ class MultiCastKernel : public Kernel {
     parallel_for(int64_t(chunks_.size()), 1, [&](int64_t begin, int64_t end, int) {
       for (int64_t i = begin; i < end; ++i) {
         const Chunk& c = chunks_[size_t(i)];
-        convert(c, in[c.tensor], out[c.tensor]);
+        convert(c, in[c.tensor], out[c.to.output]);
       }
     });
   }
@@ -34,6 +36,7 @@ class MultiCastKernel : public Kernel {
     size_t tensor;
     DType from;
     int64_t at, n;
+    CastPlace to;  // of the tensor's first element
   };
 
   // Through a block of floats that stays in the cache.
@@ -42,7 +45,7 @@ class MultiCastKernel : public Kernel {
     for (int64_t at = 0; at < c.n; at += int64_t(block.size())) {
       int64_t n = std::min(int64_t(block.size()), c.n - at);
       load(c.from, from, c.at + at, n, block.data());
-      store(to_, block.data(), n, to, c.at + at);
+      store(to_, block.data(), n, to, c.to.begin + c.at + at);
     }
   }
 

@@ -4,11 +4,13 @@
 #include "tests/backend/cuda/gpu_harness.h"
 #include "tests/support/random_tensors.h"
 
+#include <algorithm>
+
 namespace tokamak::test {
 namespace {
 
 // Sizes around vectors, pieces and blocks; f32, or types in turn.
-Graph cast_graph(int tensors, DType to, bool mixed) {
+Graph cast_graph(int tensors, DType to, bool mixed, std::vector<int64_t> joins = {}) {
   constexpr int64_t kSizes[] = {1, 3, 4, 17, 1000, 16383, 16384, 16385, 32768, 40001, 7, 100003};
   constexpr DType kTypes[] = {DType::kF32, DType::kBF16, DType::kF16};
   Graph graph;
@@ -18,7 +20,7 @@ Graph cast_graph(int tensors, DType to, bool mixed) {
     ValueType type{mixed ? kTypes[i % 3] : DType::kF32, {kSizes[size_t(i) % std::size(kSizes)]}};
     inputs.push_back(g.input("x" + std::to_string(i), type));
   }
-  ValueIds outputs = multi_cast(g, inputs, to);
+  ValueIds outputs = multi_cast(g, inputs, to, std::move(joins));
   for (size_t i = 0; i < outputs.size(); ++i) graph.add_result("y" + std::to_string(i), outputs[i]);
   return graph;
 }
@@ -31,6 +33,18 @@ TEST(GpuMultiCast, EqualsInterpreter) {
         Graph graph = cast_graph(tensors, to, mixed);
         expect_matches_interpreter(graph, random_arguments(graph), kExact);
       }
+}
+
+// Behind an odd length the next begins between vectors.
+TEST(GpuMultiCast, PutsTensorsSideBySide) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  for (DType to : {DType::kBF16, DType::kF16, DType::kF32})
+    for (bool mixed : {false, true}) {
+      std::vector<int64_t> joins;
+      for (int made = 0; made < 150; made += int(joins.back())) joins.push_back(std::min(1 + made % 4, 150 - made));
+      Graph graph = cast_graph(150, to, mixed, joins);
+      expect_matches_interpreter(graph, random_arguments(graph), kExact);
+    }
 }
 
 TEST(GpuMultiCast, KeepsInfinityAndNan) {
