@@ -52,7 +52,7 @@ TEST(LadderProgram, OnRanksItAddsTheWaysToDivideARun) {
     auto json = nlohmann::json::parse(read_file(folder / "report/ladder.json"));
     EXPECT_EQ(json["rungs"].size(), cpu_rungs().size());
     EXPECT_EQ(json["model"]["batch"], 2) << "of one rank";
-    ASSERT_EQ(json["meshes"].size(), 10u);
+    ASSERT_EQ(json["meshes"].size(), 11u);
     std::string html = read_file(folder / "report/ladder.html");
     for (const auto& mesh : json["meshes"]) {
       auto name = mesh["name"].get<std::string>();
