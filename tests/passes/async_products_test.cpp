@@ -115,6 +115,7 @@ Graph compiled(Graph step, const MeshConfig& config, Precision precision, bool a
   context.async_tensor = async;
   context.bucket_mib = 1;
   context.target.streams = 2;
+  context.target.matmul_argument = context.target.matmul_operand = true;  // products that store and read more matrices
   run_passes(step, PassStage::kStep, context);
   return step;
 }
