@@ -24,7 +24,7 @@ struct Node {
   ValueIds inputs;
   ValueIds outputs;
   Attrs attrs;                        // what it computes, and in which numerics
-  std::shared_ptr<const Graph> body;  // of a group: what it computes, argument i being input i; else null
+  std::shared_ptr<const Graph> body;  // of a group, argument i being input i, or as the op says; else null
   Phase phase = Phase::kForward;
   // What one pass decides and another obeys; kernels do not see it.
   bool keep_whole = false;  // flash_attention to decompose_attention

@@ -68,13 +68,14 @@ ValueTypes infer(const NodeSpec& spec) {
 ValueIds gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
   ValueIds grads;
   for (size_t output = 0; output < dy.size(); ++output) {
+    std::span<const ValueId> parts = cast_values(node, output);
     int64_t begin = 0;
-    for (ValueId input : cast_values(node, output)) {
+    for (ValueId input : parts) {
       ValueType type = g.type(input);
-      bool is_whole = cast_values(node, output).size() == 1;
-      ValueId part = dy[output] == kNoValue || is_whole ? dy[output] : slice(g, dy[output], 0, begin, type.shape[0]);
+      ValueId part = dy[output];
+      if (part != kNoValue && parts.size() > 1) part = slice(g, part, 0, begin, type.shape[0]);
       grads.push_back(part == kNoValue ? kNoValue : cast(g, part, type.dtype));
-      if (!is_whole) begin += type.shape[0];
+      if (!type.shape.empty()) begin += type.shape[0];
     }
   }
   return grads;

@@ -1,10 +1,6 @@
 #include "passes/async_products.h"
 
-#include "config/mesh_config.h"
-#include "passes/step_mesh.h"
-#include "tests/passes/sharded_run.h"
-#include "tests/passes/training_step.h"
-#include "tests/support/graph_text.h"
+#include "tests/passes/async_step.h"
 
 #include <gtest/gtest.h>
 
@@ -14,6 +10,7 @@ namespace {
 using test::canonical;
 using test::count_ops;
 using test::parse;
+using test::replaced;
 
 std::string after_pass(std::string_view text) {
   Graph graph = parse(text);
@@ -79,12 +76,6 @@ TEST(AsyncProducts, AllBeginBeforeOneGoesOn) {
   EXPECT_EQ(steps, (std::vector<int64_t>{0, 0, 1, 1}));
 }
 
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  for (size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size()))
-    text.replace(at, from.size(), to);
-  return text;
-}
-
 // What is not divided: few rows, columns, other axes, and products over rows.
 TEST(AsyncProducts, OthersStay) {
   std::string whole(kGathered);
@@ -104,22 +95,6 @@ TEST(AsyncProducts, OthersStay) {
   EXPECT_FALSE(async_products(gradient, {}));
 }
 
-// The step as all passes leave it.
-Graph compiled(Graph step, const MeshConfig& config, Precision precision, bool async) {
-  PassContext context;
-  context.options.precision = precision;
-  context.options.disable_passes = {"async_scatters"};
-  context.mesh = step_mesh(config);
-  context.zero = config.zero;
-  context.sequence = true;
-  context.async_tensor = async;
-  context.bucket_mib = 1;
-  context.target.streams = 2;
-  context.target.matmul_argument = context.target.matmul_operand = true;  // products that store and read more matrices
-  run_passes(step, PassStage::kStep, context);
-  return step;
-}
-
 // Products forward and gradients of inputs; each element is what it was, to the bit.
 TEST(AsyncProducts, WholeStepsHaveTheSameBits) {
   for (const char* family : {"gpt2", "llama"})
@@ -129,7 +104,12 @@ TEST(AsyncProducts, WholeStepsHaveTheSameBits) {
         ModelConfig model{.family = family, .layers = 2, .heads = 4, .width = 32, .context = 64, .vocab = 24};
         MeshConfig config{.data = data, .tensor = tensor, .zero = zero};
         Graph step = test::step_of(model);
-        Graph got = compiled(step, config, precision, true), expected = compiled(step, config, precision, false);
+        auto compiled = [&](bool async) {
+          PassContext context = test::async_context(config, precision, async);
+          context.options.disable_passes = {"async_scatters"};
+          return test::compiled(step, context);
+        };
+        Graph got = compiled(true), expected = compiled(false);
         EXPECT_GE(count_ops(got, "row_block"), 4 * tensor * 2);
         EXPECT_EQ(count_ops(expected, "row_block"), 0);
         auto arguments = test::arguments_of_ranks(expected, step_mesh(config), test::step_arguments(step));

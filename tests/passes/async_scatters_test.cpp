@@ -1,10 +1,6 @@
 #include "passes/async_scatters.h"
 
-#include "config/mesh_config.h"
-#include "passes/step_mesh.h"
-#include "tests/passes/sharded_run.h"
-#include "tests/passes/training_step.h"
-#include "tests/support/graph_text.h"
+#include "tests/passes/async_step.h"
 
 #include <gtest/gtest.h>
 
@@ -14,6 +10,7 @@ namespace {
 using test::canonical;
 using test::count_ops;
 using test::parse;
+using test::replaced;
 
 constexpr std::string_view kScattered = R"(graph g {
   input x = %0 : f32[4,64,16]
@@ -55,12 +52,6 @@ TEST(AsyncScatters, SendABlockWhileTheNextIsComputed) {
 })"));
 }
 
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  for (size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size()))
-    text.replace(at, from.size(), to);
-  return text;
-}
-
 // What others read as well, sums in order, columns, other axes, and few rows.
 TEST(AsyncScatters, OthersStay) {
   std::string whole(kScattered);
@@ -73,20 +64,6 @@ TEST(AsyncScatters, OthersStay) {
   }
 }
 
-// The step as all passes leave it.
-Graph compiled(Graph step, const MeshConfig& config, Precision precision, bool async) {
-  PassContext context;
-  context.options.precision = precision;
-  context.mesh = step_mesh(config);
-  context.zero = config.zero;
-  context.sequence = true;
-  context.async_tensor = async;
-  context.bucket_mib = 1;
-  context.target.streams = 2;
-  run_passes(step, PassStage::kStep, context);
-  return step;
-}
-
 // Forward, and of gradients; with what is gathered in blocks as well.
 TEST(AsyncScatters, WholeStepsOnTwoRanksHaveTheSameBits) {
   // Of Llama the gradients of several products are one sum before it is scattered, unless they are joined.
@@ -96,7 +73,8 @@ TEST(AsyncScatters, WholeStepsOnTwoRanksHaveTheSameBits) {
       ModelConfig model{.family = family, .layers = 2, .heads = 4, .width = 32, .context = 64, .vocab = 24};
       MeshConfig config{.tensor = 2};
       Graph step = test::step_of(model);
-      Graph got = compiled(step, config, precision, true), expected = compiled(step, config, precision, false);
+      Graph got = test::compiled(step, test::async_context(config, precision, true)),
+            expected = test::compiled(step, test::async_context(config, precision, false));
       EXPECT_GE(count_ops(got, "permute"), most);
       EXPECT_LE(count_ops(got, "reduce_scatter"), count_ops(expected, "reduce_scatter") - most);
       auto arguments = test::arguments_of_ranks(expected, step_mesh(config), test::step_arguments(step));
@@ -108,7 +86,7 @@ TEST(AsyncScatters, WholeStepsOnFourRanksTrainAsOne) {
   ModelConfig model{.layers = 1, .heads = 4, .width = 32, .context = 64, .vocab = 24};
   MeshConfig config{.tensor = 4};
   Graph step = test::step_of(model);
-  Graph got = compiled(step, config, Precision::kFp32, true);
+  Graph got = test::compiled(step, test::async_context(config, Precision::kFp32, true));
   EXPECT_GE(count_ops(got, "permute"), 12);
   EXPECT_EQ(test::find_sharding_fault(step, got, step_mesh(config), test::step_arguments(step), 1e-6), "");
 }

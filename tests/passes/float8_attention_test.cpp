@@ -1,7 +1,7 @@
 // What attention gives, and its gradient, in eight bits (compile.fp8_attention).
-#include "ops/matmul.h"
 #include "passes/float8_choice.h"
 #include "passes/float8_products.h"
+#include "tests/passes/float8_context.h"
 #include "tests/passes/training_step.h"
 #include "tests/support/graph_text.h"
 
@@ -14,14 +14,10 @@
 namespace tokamak {
 namespace {
 
-// A GPU on which a product's rate is all that counts.
+using test::products_of;
+
 PassContext in_fp8(bool attention) {
-  PassContext context;
-  context.target.bf16_flops = 1e9;
-  context.target.fp8_flops = 1.7e9;
-  context.target.memory_bandwidth = 1e12;
-  context.target.launch_seconds = 0;
-  context.options.precision = Precision::kFp8;
+  PassContext context = test::in_fp8();
   context.options.fp8_attention = attention;
   return context;
 }
@@ -42,13 +38,6 @@ Graph forward_graph(double dropout = 0) {
     result y = %12
   }})",
                                  dropout > 0 ? ", %5" : "", dropout));
-}
-
-std::vector<const Node*> products_of(const Graph& graph) {
-  std::vector<const Node*> found;
-  for (const Node& node : graph.nodes())
-    if (node.op == &op::matmul) found.push_back(&node);
-  return found;
 }
 
 // Values that are as large as their bound allows, and alike, so that their mean is as large.

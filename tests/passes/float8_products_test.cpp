@@ -11,6 +11,7 @@
 #include "ops/movement.h"
 #include "ops/pointwise.h"
 #include "passes/float8_choice.h"
+#include "tests/passes/float8_context.h"
 #include "tests/support/graph_text.h"
 #include "tests/support/random_tensors.h"
 
@@ -19,18 +20,9 @@
 namespace tokamak {
 namespace {
 
+using test::in_fp8;
 using test::parse;
-
-// A GPU on which a product's rate is all that counts.
-PassContext in_fp8() {
-  PassContext context;
-  context.target.bf16_flops = 1e9;
-  context.target.fp8_flops = 1.7e9;
-  context.target.memory_bandwidth = 1e12;
-  context.target.launch_seconds = 0;
-  context.options.precision = Precision::kFp8;
-  return context;
-}
+using test::products_of;
 
 // A norm, a product of it, and the gradients of both operands.
 Graph norm_and_product(std::string_view norm = "layer_norm(%0, %1, %2) {eps=1e-05}") {
@@ -50,13 +42,6 @@ Graph norm_and_product(std::string_view norm = "layer_norm(%0, %1, %2) {eps=1e-0
     result dw = %11
   }})",
                            norm));
-}
-
-std::vector<const Node*> products_of(const Graph& graph) {
-  std::vector<const Node*> found;
-  for (const Node& node : graph.nodes())
-    if (node.op == &op::matmul) found.push_back(&node);
-  return found;
 }
 
 TEST(Float8Products, TakesForwardProductsOfNorms) {
