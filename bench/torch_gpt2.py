@@ -46,6 +46,7 @@ class Style:
     flash: bool = True
     fused: bool = True
     cudnn: bool = False  # attention by cuDNN instead of PyTorch's own choice
+    fp8: bool = False  # linear layers by torchao's tensorwise recipe; the tied head stays as it is, being none
     clip: float = 1.0
 
 
@@ -148,6 +149,56 @@ def seconds_of(step, device):
     return begin.elapsed_time(end) * 1e-3, loss
 
 
+def joule_counter():
+    """What the GPU has used since its driver began to count: a function, or None where NVML is not there."""
+    try:
+        import pynvml
+        pynvml.nvmlInit()
+        properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+        gpu = pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{properties.uuid}".encode())
+        pynvml.nvmlDeviceGetTotalEnergyConsumption(gpu)
+    except Exception:  # the package, the driver or the counter is missing
+        return None
+    return lambda: 1e-3 * pynvml.nvmlDeviceGetTotalEnergyConsumption(gpu)
+
+
+def load_device(step, seconds):
+    """Steps for so long. Returns the joules of a step in its second half, or None."""
+    joules = joule_counter()
+    for _ in range(2):
+        torch.cuda.synchronize()
+        before, steps, begin = joules and joules(), 0, time.perf_counter()
+        while time.perf_counter() - begin < seconds / 2:
+            losses = [step() for _ in range(2)]
+            losses[0].item()  # the next step is under way
+            steps += 2
+        torch.cuda.synchronize()
+    return (joules() - before) / steps if joules else None
+
+
+KINDS = {"attention": ("flash", "fmha", "cudnn", "attention", "flex"),
+         "products": ("gemm", "nvjet", "cutlass", "splitk", "matmul")}
+
+
+def profile_kinds(step, steps=3):
+    """Milliseconds of a step's kernels on the GPU, by kind; told by their names."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profiler:
+        for _ in range(steps):
+            step()
+        torch.cuda.synchronize()
+    ms = {"products": 0.0, "attention": 0.0, "others": 0.0}
+    for event in profiler.key_averages():
+        name = event.key.lower()
+        kind = next((kind for kind, parts in KINDS.items() if any(part in name for part in parts)), "others")
+        ms[kind] += event.self_device_time_total * 1e-3 / steps
+    return ms
+
+
+def convert_to_fp8(model):
+    from torchao.float8 import convert_to_float8_training
+    return convert_to_float8_training(model)
+
+
 def peak_gib(device):
     """The most that was allocated: on the GPU since measure() began, else by the process."""
     if device == "cuda":
@@ -163,15 +214,18 @@ def release(device):
         torch.cuda.empty_cache()
 
 
-def measure(shape, style, device="cuda", steps=12, warmup=4, make=None):
+def measure(shape, style, device="cuda", steps=12, warmup=4, make=None, load=0, profile=False):
     """Median of `steps` training steps on random tokens after `warmup` others, with what a reader needs beside it.
-    `make` returns another model than GPT-2."""
+    `make` returns another model than GPT-2. `load`: seconds of steps before those that are timed.
+    `profile`: also what kernels of each kind take, in steps of their own."""
     release(device)
     torch.manual_seed(0)
     if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
     torch.set_float32_matmul_precision("high" if style.tf32 else "highest")
     model = (make() if make else Gpt2(shape, style.flash)).to(device)
+    if style.fp8:
+        model = convert_to_fp8(model)
     optimizer = make_optimizer(model, style.fused)
     tokens, targets = torch.randint(min(REAL_TOKENS, shape.vocab), (2, shape.batch, shape.context), device=device)
     run = torch.compile(model) if style.compile else model
@@ -183,14 +237,24 @@ def measure(shape, style, device="cuda", steps=12, warmup=4, make=None):
     for _ in range(warmup):
         step().item()
     warm = time.perf_counter() - start
+    joules = load_device(step, load) if load else None
     times, losses = zip(*(seconds_of(step, device) for _ in range(steps)))
     median = statistics.median(times)
-    return dict(ms=round(median * 1e3, 2), min_ms=round(min(times) * 1e3, 2), tokens_per_s=round(shape.tokens / median, 1),
-                peak_gib=round(peak_gib(device), 2), warmup_s=round(warm, 1), loss=round(losses[-1].item(), 4))
+    result = dict(ms=round(median * 1e3, 2), min_ms=round(min(times) * 1e3, 2), tokens_per_s=round(shape.tokens / median, 1),
+                  peak_gib=round(peak_gib(device), 2), warmup_s=round(warm, 1), loss=round(losses[-1].item(), 4))
+    if joules:
+        result["mj_per_token"] = round(1e3 * joules / shape.tokens, 4)
+    if profile:
+        result["kinds"] = profile_kinds(step)
+    return result
+
+
+def format_kinds(result):
+    return ", ".join(f"{kind} {ms:.2f}" for kind, ms in result.get("kinds", {}).items())
 
 
 def tokamak_top(program, vocab, options):
-    """tokens/s of the top of Tokamak's ladder with these options, or what went wrong."""
+    """tokens/s of the top of Tokamak's ladder with these options and how far off its prediction is, or what went wrong."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         options = dict(options, json=file.name)
         if vocab < REAL_TOKENS:
@@ -200,12 +264,15 @@ def tokamak_top(program, vocab, options):
         if done.returncode:
             return dict(error=done.stderr.strip()[:60])
         rung = json.load(open(file.name))["rungs"][0]
-        return dict(error=rung["failure"][:60]) if "failure" in rung else dict(tokens_per_s=rung["tokens_per_second"])
+        if "failure" in rung:
+            return dict(error=rung["failure"][:60])
+        return dict(tokens_per_s=rung["tokens_per_second"], predicted=rung["prediction_error"])
 
 
 def with_ours(row, theirs, ours):
-    """The row of a table with PyTorch's figures, and then Tokamak's and the ratio."""
+    """The row of a table with PyTorch's figures, and then Tokamak's, the ratio, and the error of the predicted time."""
     if "error" in ours:
         return f"{row}  {ours['error']}".rstrip()
     row += f"{ours['tokens_per_s']:>10.0f}"
-    return row if "error" in theirs else row + f"{ours['tokens_per_s'] / theirs['tokens_per_s']:>7.2f}"
+    ratio = "" if "error" in theirs else f"{ours['tokens_per_s'] / theirs['tokens_per_s']:.2f}"
+    return row + f"{ratio:>7}{100 * ours['predicted']:>+9.1f}%"

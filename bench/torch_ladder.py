@@ -3,6 +3,7 @@
 
     python3 bench/torch_ladder.py --batch 16
     python3 bench/torch_ladder.py --batch 64 --only "fused AdamW"         one rung, with all changes up to it
+    python3 bench/torch_ladder.py --batch 64 --only FP8 --load 8          under load, with millijoules a token
     python3 bench/torch_ladder.py --device cpu --batch 1 --context 64 --layers 2 --width 128 --heads 2 --steps 2
 
 A step is forward, loss, backward, clipping and AdamW on random tokens, without dropout; the median of --steps after
@@ -26,6 +27,7 @@ RUNGS = [  # name, what it changes
     ("+ vocabulary 50304", {"vocab": 50304}),
     ("+ fused AdamW", {"fused": True}),
     ("+ cuDNN attention", {"cudnn": True}),
+    ("+ FP8 (torchao)", {"fp8": True}),
 ]
 
 
@@ -35,6 +37,7 @@ def read_arguments():
         parser.add_argument("--" + name, type=int, default=getattr(Shape, name))
     parser.add_argument("--steps", type=int, default=12, help="timed steps a rung; the median counts")
     parser.add_argument("--warmup", type=int, default=4, help="steps before them")
+    parser.add_argument("--load", type=float, default=0, help="seconds of steps on a GPU before those that are timed")
     parser.add_argument("--only", default="", help="rungs whose name has one of these, with commas between")
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     parser.add_argument("--json", help="file for the results, a line each")
@@ -43,9 +46,14 @@ def read_arguments():
 
 def run_rung(shape, style, args):
     try:
-        return measure(shape, style, args.device, args.steps, args.warmup)
+        return measure(shape, style, args.device, args.steps, args.warmup, load=args.load)
     except Exception as error:  # out of memory, or not available on this device: the ladder goes on
         return dict(error=" ".join(str(error).split())[:90])
+
+
+def format_result(result):
+    row = "{ms:>10.2f}{min_ms:>10.2f}{tokens_per_s:>10.0f}{peak_gib:>10.2f}{warmup_s:>8.1f}s{loss:>9.3f}".format(**result)
+    return row + ("{mj_per_token:>10.3f} mJ a token".format(**result) if "mj_per_token" in result else "")
 
 
 def main():
@@ -62,9 +70,7 @@ def main():
             continue
         result = run_rung(shape, style, args)
         results.append(dict(rung=name, batch=args.batch, context=args.context) | result)
-        print(f"{name:<22}" + (result["error"] if "error" in result else
-                               "{ms:>10.2f}{min_ms:>10.2f}{tokens_per_s:>10.0f}{peak_gib:>10.2f}{warmup_s:>8.1f}s{loss:>9.3f}"
-                               .format(**result)), flush=True)
+        print(f"{name:<22}" + (result["error"] if "error" in result else format_result(result)), flush=True)
     if args.json:
         with open(args.json, "w") as file:
             file.writelines(json.dumps(result) + "\n" for result in results)

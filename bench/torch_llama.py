@@ -17,7 +17,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
-from torch_gpt2 import Style, measure, release, tokamak_top, with_ours
+from torch_gpt2 import Style, format_kinds, measure, release, tokamak_top, with_ours
 
 SHAPES = [
     "64,1024,12,12,12,768,2048,0",     # GPT-2 124M's FLOPs
@@ -138,7 +138,7 @@ def parse_shape(text, vocab):
     return LlamaShape(*map(int, text.split(",")), vocab)
 
 
-def run_torch(shape, device, steps):
+def run_torch(shape, device, steps, profile):
     """The faster way of attention, named."""
     ways = {"flex": Style()} if shape.window else {"sdpa": Style(), "cudnn": Style(cudnn=True)}
     if device == "cpu":
@@ -146,7 +146,8 @@ def run_torch(shape, device, steps):
     best = dict(error="no way of attention works")
     for name, style in ways.items():
         try:
-            found = dict(measure(shape, style, device, steps, make=lambda: Llama(shape, device)), way=name)
+            found = dict(measure(shape, style, device, steps, make=lambda: Llama(shape, device),
+                                 profile=profile), way=name)
         except Exception as error:  # out of memory, or a way that does not take the shape
             found = dict(error=" ".join(str(error).split())[:60])
         if "error" not in found and found["tokens_per_s"] > best.get("tokens_per_s", 0):
@@ -179,15 +180,18 @@ def main():
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     parser.add_argument("--vocab", type=int, default=50304)
     parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--profile", action="store_true", help="also what PyTorch's kernels of each kind take, ms a step")
     args = parser.parse_args()
     print(f"PyTorch {torch.__version__}; tokens/s")
-    print(f"{'B,T,layers,heads,kv,width,hidden,window':<40}{'PyTorch':>10}{'peak GiB':>10}{'Tokamak':>10}{'ratio':>7}")
+    print(f"{'B,T,layers,heads,kv,width,hidden,window':<40}{'PyTorch':>10}{'peak GiB':>10}{'Tokamak':>10}{'ratio':>7}{'predicted':>10}")
     for text in args.shapes:
         shape = parse_shape(text, args.vocab)
-        theirs = run_torch(shape, args.device, args.steps)
+        theirs = run_torch(shape, args.device, args.steps, args.profile)
         release(args.device)
         ours = run_tokamak(args.tokamak, shape, args.device, args.steps) if args.tokamak else dict(error="")
         print(format_row(text, theirs, ours), flush=True)
+        if "kinds" in theirs:
+            print(f"  {theirs['ms']} ms: {format_kinds(theirs)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -11,16 +11,20 @@ import argparse
 
 import torch
 
-from torch_gpt2 import Shape, Style, measure, release, tokamak_top, with_ours
+from torch_gpt2 import Shape, Style, format_kinds, measure, release, tokamak_top, with_ours
 
 SHAPES = [
     "64,1024,12,12,768,0",
     "1,1024,12,12,768,0",
+    "64,512,8,8,512,0",
     "16,1000,12,12,768,0",
     "4,4096,12,12,768,0",
+    "1,16384,12,12,768,0",
+    "1,32768,12,12,768,0",
     "16,1024,12,8,768,0",     # heads of 96
     "16,1024,24,8,1024,0",    # heads of 128
     "8,1024,16,16,2048,0",    # heads of 128
+    "4,1024,8,32,4096,0",     # heads of 128
     "16,1024,12,12,768,0.1",  # dropout
     "32,1024,48,25,1600,0",   # 1558M
 ]
@@ -39,9 +43,9 @@ def run_tokamak(program, shape, device, steps):
     return tokamak_top(program, shape.vocab, options)
 
 
-def run_torch(shape, device, steps):
+def run_torch(shape, device, steps, profile):
     try:
-        return measure(shape, Style(), device, steps)
+        return measure(shape, Style(), device, steps, profile=profile)
     except Exception as error:  # out of memory at a large shape: the others still count
         return dict(error=" ".join(str(error).split())[:60])
 
@@ -62,15 +66,18 @@ def main():
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     parser.add_argument("--vocab", type=int, default=50304)
     parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--profile", action="store_true", help="also what PyTorch's kernels of each kind take, ms a step")
     args = parser.parse_args()
     print(f"PyTorch {torch.__version__}; tokens/s")
-    print(f"{'B,T,layers,heads,width,dropout':<32}{'PyTorch':>10}{'peak GiB':>10}{'Tokamak':>10}{'ratio':>7}")
+    print(f"{'B,T,layers,heads,width,dropout':<32}{'PyTorch':>10}{'peak GiB':>10}{'Tokamak':>10}{'ratio':>7}{'predicted':>10}")
     for text in args.shapes:
         shape = parse_shape(text, args.vocab)
-        theirs = run_torch(shape, args.device, args.steps)
+        theirs = run_torch(shape, args.device, args.steps, args.profile)
         release(args.device)
         ours = run_tokamak(args.tokamak, shape, args.device, args.steps) if args.tokamak else dict(error="")
         print(format_row(text, theirs, ours), flush=True)
+        if "kinds" in theirs:
+            print(f"  {theirs['ms']} ms: {format_kinds(theirs)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ struct SlowdownReason {
 struct SensorReading {
   double clock_mhz = 0;  // of its units
   double watts = 0;
+  double joules = 0;  // used since the driver began to count; differences mean something
   double celsius = 0;
   uint64_t slowdown = 0;  // bits of kSlowdownReasons
 };

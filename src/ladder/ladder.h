@@ -34,6 +34,8 @@ struct RungResult {
   double model_gflops = 0;    // 1e9 FLOPs of the model a second, of all ranks
   int64_t planned_bytes = 0;  // CompiledStep::total_bytes; of a rung that ran, scratch memory as its kernels took it
   int64_t used_bytes = 0;     // growth of what the process has of the device's memory
+  /// What its device used of a load before the timed steps; 0: there was none, or the device does not tell.
+  double joules_per_token = 0;
   double first_step_ms = 0;   // compiling, allocating and the first step
   int64_t micro_batches = 1;  // of an optimizer step
   int64_t step_tokens = 0;    // of that step, of all ranks

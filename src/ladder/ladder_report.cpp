@@ -65,6 +65,7 @@ Json run_json(const RungResult& r) {
                {"used_bytes", r.used_bytes},
                {"first_step_ms", r.first_step_ms},
                {"micro_batches", r.micro_batches}});
+  if (r.joules_per_token > 0) json["joules_per_token"] = r.joules_per_token;
   if (!r.by_reference.empty()) json["by_reference"] = r.by_reference;
   if (!r.products.empty()) json["products"] = r.products;
   if (!r.repeats.empty()) json.update({{"repeats_ms", r.repeats}, {"repeats_before_ms", r.repeats_before}});
@@ -109,6 +110,13 @@ std::string format_repeats(const RungResult& r) {
                      range_of(r.repeats), range_of(r.repeats_before));
 }
 
+// A line below a rung that was measured under load.
+std::string format_energy(const RungResult& r) {
+  if (r.joules_per_token == 0) return "";
+  return fmt::format("\n  {:.3f} mJ a token, {:.0f} W", 1e3 * r.joules_per_token,
+                     r.joules_per_token * r.tokens_per_second);
+}
+
 }  // namespace
 
 std::string format_ladder_header() {
@@ -122,10 +130,11 @@ std::string format_rung(const RungResult& r) {
   std::string note = rung_note(r);
   return fmt::format(
       "{:<25} {:>8.2f} {:>5.0f}% {:>8.2f} {:>+4.0f}% {:>8.0f} {:>6.2f} {:>6.2f} {:>5.1f}% {:>5.1f}% {:>6.0f} {:>6.0f} "
-      "{:>4.{}f}s{}{}",
+      "{:>4.{}f}s{}{}{}",
       r.name, r.ms, 100 * r.spread(), r.predicted_ms, 100 * r.prediction_error(), r.tokens_per_second, r.speedup_step,
       r.speedup_total, 100 * r.mfu, 100 * r.mfu_causal, double(r.planned_bytes) / kMiB, double(r.used_bytes) / kMiB,
-      r.first_step_ms * 1e-3, r.first_step_ms < kLongMs ? 1 : 0, note.empty() ? "" : " " + note, format_repeats(r));
+      r.first_step_ms * 1e-3, r.first_step_ms < kLongMs ? 1 : 0, note.empty() ? "" : " " + note, format_repeats(r),
+      format_energy(r));
 }
 
 std::string rung_note(const RungResult& r) {

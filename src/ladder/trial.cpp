@@ -32,6 +32,7 @@ struct StepTimes {
   double first_ms = 0;  // since `begin`
   double ms = 0;        // the median, or where steps do not wait for each other the mean
   double least_ms = 0, most_ms = 0;
+  double joules = 0;  // of a step under load
 
   void set_range(const std::vector<double>& steps) {
     auto [least, most] = std::minmax_element(steps.begin(), steps.end());
@@ -57,15 +58,27 @@ class Trial {
   double lr() const { return session_.resolved().asked.optimizer.lr; }
   void run_step(int64_t step) { session_.run_step(batches_, step, lr()); }
 
-  // The next step is under way before the one before it is over, as in training.
-  void load(double seconds) {
+  // The next step is under way before the one before it is over, as in training. Returns the joules of a step, which
+  // are those of the load's second half, when the device is as warm as it gets; 0 where it does not tell.
+  double load(double seconds) {
+    std::unique_ptr<DeviceSensors> sensors = seconds > 0 ? backend_.open_sensors() : nullptr;
+    submit_steps(seconds / 2);
+    double before = sensors ? sensors->read().joules : 0;
+    int64_t steps = submit_steps(seconds / 2);
+    return sensors && steps > 0 ? (sensors->read().joules - before) / double(steps) : 0;
+  }
+
+  // For so long; how many there were, all of which are over.
+  int64_t submit_steps(double seconds) {
     std::optional<PendingStep> before;
-    for (auto begin = Clock::now(); ms_since(begin) < 1e3 * seconds;) {
+    int64_t steps = 0;
+    for (auto begin = Clock::now(); ms_since(begin) < 1e3 * seconds; ++steps) {
       PendingStep next = session_.submit_step(batches_, options_.warmup, lr());
       if (before) before->wait();
       before = std::move(next);
     }
     if (before) before->wait();
+    return steps;
   }
 
   StepTimes time_by_device(Clock::time_point begin, double load_seconds) {
@@ -74,7 +87,7 @@ class Trial {
     run_step(0);
     times.first_ms = ms_since(begin);
     for (int64_t i = 1; i < options_.warmup; ++i) run_step(i);
-    load(load_seconds);
+    times.joules = load(load_seconds);
     std::vector<double> steps;
     for (int64_t i = 0; i < options_.steps; ++i) {
       std::optional<PendingStep> pending;  // the step's loss stays on the device until the clock was read
@@ -97,7 +110,7 @@ class Trial {
     });
     times.first_ms = ms_since(begin);
     for (int64_t i = 1; i < options_.warmup; ++i) queue.submit([this, i] { run_step(i); });
-    queue.run([&] { load(load_seconds); });
+    queue.run([&] { times.joules = load(load_seconds); });
     time_steps(queue, times);
     return times;
   }
@@ -142,6 +155,7 @@ RungResult as_planned(const PreparedTrial& prepared) {
 void fill(RungResult& result, const Session& session, const StepTimes& times) {
   result.step_tokens = session.tokens_per_step();
   result.by_reference = list_kernels(session.reference_nodes());
+  result.joules_per_token = times.joules / double(result.step_tokens);
   result.first_step_ms = times.first_ms;
   result.predicted_ms = session.run().seconds * 1e3;
   result.tokens_per_second = double(result.step_tokens) / times.ms * 1e3;

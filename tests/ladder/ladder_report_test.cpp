@@ -120,6 +120,17 @@ TEST(LadderReport, TheTableFitsATerminal) {
   EXPECT_NE(format_rung(slower).find("slower"), std::string::npos);
 }
 
+TEST(LadderReport, WhatALoadUsedIsALineBelow) {
+  RungResult loaded = rung("the top, after 10 s of it", 100);
+  EXPECT_EQ(format_rung(loaded).find("mJ"), std::string::npos);
+  loaded.tokens_per_second = 650e3;
+  loaded.joules_per_token = 1.0625e-3;
+  EXPECT_TRUE(format_rung(loaded).ends_with("\n  1.062 mJ a token, 691 W")) << format_rung(loaded);
+  LadderReport report = example();
+  report.rungs = {loaded};
+  EXPECT_EQ(nlohmann::json::parse(ladder_json(report))["rungs"][0]["joules_per_token"], 1.0625e-3);
+}
+
 TEST(LadderReport, TheLegendExplainsOnlyWhatIsThere) {
   std::string text = format_ladder_legend(example().rungs);
   EXPECT_NE(text.find("989 TFLOP/s"), std::string::npos);

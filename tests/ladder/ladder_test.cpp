@@ -198,6 +198,37 @@ TEST_F(Ladder, TheTopIsTimedOnceMoreUnderLoad) {
   EXPECT_EQ(rung_note(loaded), "aside");
 }
 
+// Uses as many joules for each copy to it as a step has tokens.
+class MeteredMachine : public SmallMachine {
+ public:
+  MeteredMachine() : SmallMachine(kPlenty) {}
+  void copy_in(void* to, const void* from, int64_t bytes) override {
+    ++copies_;
+    SmallMachine::copy_in(to, from, bytes);
+  }
+  std::unique_ptr<DeviceSensors> open_sensors() override { return std::make_unique<Meter>(copies_); }
+
+ private:
+  struct Meter : DeviceSensors {
+    explicit Meter(const int64_t& copies) : copies(copies) {}
+    SensorReading read() override { return {.joules = 2.0 * 64 * double(copies)}; }
+    const int64_t& copies;
+  };
+  int64_t copies_ = 0;
+};
+
+TEST_F(Ladder, UnderLoadJoulesAreThoseOfItsOwnSteps) {
+  constexpr Rung kRungs[] = {{"off", all_off}};
+  LadderOptions options = kByDevice;
+  options.load_seconds = 0.02;
+  MeteredMachine backend;
+  auto results = run_ladder(tiny(), cpu::nominal_platform(), backend, kRungs, options, {});
+  ASSERT_EQ(results.size(), 2u);
+  EXPECT_EQ(results[0].joules_per_token, 0);
+  EXPECT_GE(results[1].joules_per_token, 1);
+  EXPECT_EQ(results[1].joules_per_token, std::round(results[1].joules_per_token)) << "copies of a step";
+}
+
 TEST_F(Ladder, NothingIsLoadedWhereNothingFits) {
   constexpr Rung kRungs[] = {{"off", all_off}};
   LadderOptions options = kByDevice;

@@ -12,6 +12,7 @@ int nvmlShutdown();
 int nvmlDeviceGetHandleByPciBusId_v2(const char* bus, nvmlDevice_st** device);
 int nvmlDeviceGetClockInfo(nvmlDevice_st* device, int clock, unsigned* mhz);
 int nvmlDeviceGetPowerUsage(nvmlDevice_st* device, unsigned* milliwatts);
+int nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_st* device, unsigned long long* millijoules);
 int nvmlDeviceGetTemperature(nvmlDevice_st* device, int sensor, unsigned* celsius);
 int nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_st* device, unsigned long long* reasons);
 }
@@ -40,12 +41,17 @@ class NvmlSensors : public DeviceSensors {
 
   SensorReading read() override {
     unsigned mhz = 0, milliwatts = 0, celsius = 0;
-    unsigned long long reasons = 0;
+    unsigned long long millijoules = 0, reasons = 0;
     find<&nvmlDeviceGetClockInfo>("nvmlDeviceGetClockInfo")(device_, kClockOfUnits, &mhz);
     find<&nvmlDeviceGetPowerUsage>("nvmlDeviceGetPowerUsage")(device_, &milliwatts);
+    find<&nvmlDeviceGetTotalEnergyConsumption>("nvmlDeviceGetTotalEnergyConsumption")(device_, &millijoules);
     find<&nvmlDeviceGetTemperature>("nvmlDeviceGetTemperature")(device_, kSensorOfChip, &celsius);
     find<&nvmlDeviceGetCurrentClocksThrottleReasons>("nvmlDeviceGetCurrentClocksThrottleReasons")(device_, &reasons);
-    return {.clock_mhz = double(mhz), .watts = 1e-3 * milliwatts, .celsius = double(celsius), .slowdown = reasons};
+    return {.clock_mhz = double(mhz),
+            .watts = 1e-3 * milliwatts,
+            .joules = 1e-3 * double(millijoules),
+            .celsius = double(celsius),
+            .slowdown = reasons};
   }
 
  private:

@@ -38,6 +38,7 @@ TEST(DeviceSensors, KnowClockPowerAndHeat) {
   SensorReading reading = sensors->read();
   EXPECT_GT(reading.clock_mhz, 0);
   EXPECT_GT(reading.watts, 0);
+  EXPECT_GT(reading.joules, 0);
   EXPECT_GT(reading.celsius, 0);
 }
 
