@@ -62,6 +62,7 @@ TrainingRequest request_of(const PublishedRun& run, const RunConfig& config, con
   request.run.compile.precision = Precision::kBf16;
   request.run.mesh.schedule = MeshConfig().schedule;
   request.run.mesh.interleave = MeshConfig().interleave;
+  request.run.mesh.async_tensor = false;  // hides more here than torchtitan's async TP does there
   request.run.train.batch = config.mesh.data;
   request.cluster = published_cluster(run.cluster);
   request.gpus = gpus_of(config.mesh);

@@ -22,7 +22,7 @@ struct CompileConfig {
   bool cuda_graph = true;        // record a program's launches once and replay them
   bool deterministic = true;     // the same bits from run to run
   bool strict = false;           // a step with nodes for which the device has no kernel is refused
-  bool fp8_attention = false;    // with fp8: what attention gives, and its gradient, have eight bits in products
+  bool fp8_attention = true;     // with fp8: what attention gives, and its gradient, have eight bits in products
   int64_t streams = 1;           // 2: gradients that only the update reads are computed beside the others
   double memory_budget_gib = 0;  // activations are recomputed to fit; 0: no limit
   std::string recompute = kRecompute[0];    // what is computed again, where there is no budget

@@ -167,6 +167,7 @@ constexpr IdleRule kRules[] = {
 
     {"mesh.sequence", Of::kStep, [](const Situation& s) { return s.mesh().tensor == 1; }, has_no_tensor},
     {"mesh.async_tensor", Of::kStep, [](const Situation& s) { return s.mesh().tensor == 1; }, has_no_tensor},
+    {"mesh.async_tensor", Of::kStep, [](const Situation& s) { return !s.place.is_gpu; }, runs_on_cpu},
     {"mesh.zero", Of::kStep, [](const Situation& s) { return s.mesh().zero > 0 && s.ranks() == 1; }, is_alone},
     {"mesh.zero", Of::kStep, [](const Situation& s) { return s.mesh().zero > 0 && s.data_ranks() == 1; },
      [](const Situation&) -> std::string {

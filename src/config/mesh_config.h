@@ -7,12 +7,12 @@
 namespace tokamak {
 
 struct MeshConfig {
-  int64_t pipe = 1;           // stages of a pipeline that the layers are divided into
-  int64_t data = 0;           // ranks that the batch is divided over; 0: what the others leave
-  int64_t context = 1;        // ranks that each sequence is divided over
-  int64_t tensor = 1;         // ranks that each matrix is divided over
-  bool sequence = true;       // whether tensor ranks divide each sequence where they do not divide matrices
-  bool async_tensor = false;  // whether a product of rows that tensor ranks gather begins with the rank's own rows
+  int64_t pipe = 1;          // stages of a pipeline that the layers are divided into
+  int64_t data = 0;          // ranks that the batch is divided over; 0: what the others leave
+  int64_t context = 1;       // ranks that each sequence is divided over
+  int64_t tensor = 1;        // ranks that each matrix is divided over
+  bool sequence = true;      // whether tensor ranks divide each sequence where they do not divide matrices
+  bool async_tensor = true;  // whether a product of rows that tensor ranks gather begins with the rank's own rows
   int64_t zero = 0;  // what data ranks divide besides the batch: 1 optimizer states, 2 gradient sums, 3 parameters
   int64_t bucket_mib = 50;  // what collectives of gradients and parameters are joined up to, in MiB; 0: none are joined
   // Memory of each axis through which GPUs of one machine copy to each other what they add, gather and pass on to the

@@ -181,7 +181,7 @@ void visit(FieldList& v, MeshConfig& c) {
   v("context", c.context, "ranks that each sequence is divided over", between(1, kMost));
   v("tensor", c.tensor, "ranks that each matrix is divided over", between(1, kMost));
   v("sequence", c.sequence, "tensor ranks divide each sequence between matrices, where their number divides it");
-  v("async_tensor", c.async_tensor, "products of rows that tensor ranks gather begin with a rank's own rows");
+  v("async_tensor", c.async_tensor, "long products of rows that tensor ranks gather begin with a rank's own, on GPUs");
   v("zero", c.zero, "data ranks divide 1 optimizer states (bf16, fp16: and parameters), 2 also gradients, 3 all",
     between(0, 3));
   v("bucket_mib", c.bucket_mib, "MiB up to which collectives of gradients and parameters are joined; 0: none are",

@@ -27,7 +27,7 @@ struct Product {
 
 class ProductDivider {
  public:
-  explicit ProductDivider(const Graph& graph) : graph_(graph), rewriter_(graph) {
+  ProductDivider(const Graph& graph, const Target& target) : graph_(graph), target_(target), rewriter_(graph) {
     for (int n = 0; n < int(graph.nodes().size()); ++n)
       if (std::optional<Product> product = find(n)) {
         by_gather_[gather_of(n, product->a)].push_back(n);
@@ -68,7 +68,7 @@ class ProductDivider {
     CutDim cut = cut_dims(node(maker).attrs)[which];
     if (cut.dim != 0 || cut.blocks != 1) return std::nullopt;
     int64_t size = node(maker).attrs.get_int("size");
-    Product found{n, size_t(a), node(maker).inputs[which], size, product_block(graph_, product, size)};
+    Product found{n, size_t(a), node(maker).inputs[which], size, product_block(graph_, product, size, target_)};
     return found.block ? std::optional(std::move(found)) : std::nullopt;
   }
 
@@ -106,6 +106,7 @@ class ProductDivider {
   }
 
   const Graph& graph_;
+  const Target& target_;
   Rewriter rewriter_;
   std::map<int, Product> products_;            // by node
   std::map<int, std::vector<int>> by_gather_;  // products by node of the gather, in order
@@ -115,8 +116,8 @@ class ProductDivider {
 
 }  // namespace
 
-bool async_products(Graph& graph, const PassContext&) {
-  ProductDivider divider(graph);
+bool async_products(Graph& graph, const PassContext& context) {
+  ProductDivider divider(graph, context.target);
   if (!divider.any()) return false;
   graph = divider.run();
   return true;

@@ -22,8 +22,8 @@ struct Scattered {
 
 class ScatterDivider {
  public:
-  explicit ScatterDivider(const Graph& graph)
-      : graph_(graph), users_(find_users(graph)), escaping_(find_escaping(graph)), rewriter_(graph) {
+  ScatterDivider(const Graph& graph, const Target& target)
+      : graph_(graph), target_(target), users_(find_users(graph)), escaping_(find_escaping(graph)), rewriter_(graph) {
     for (int n = 0; n < int(graph.nodes().size()); ++n)
       if (std::optional<Scattered> found = find(n)) {
         by_product_[found->product] = *found;
@@ -57,7 +57,7 @@ class ScatterDivider {
     int maker = graph_.producer(behind_reshapes(graph_, scatter.inputs[0]));
     if (maker < 0 || node(maker).outputs.size() != 1) return std::nullopt;
     int64_t size = scatter.attrs.get_int("size");
-    Scattered found{maker, n, size, product_block(graph_, node(maker), size)};
+    Scattered found{maker, n, size, product_block(graph_, node(maker), size, target_)};
     return found.block ? std::optional(std::move(found)) : std::nullopt;
   }
 
@@ -100,6 +100,7 @@ class ScatterDivider {
   }
 
   const Graph& graph_;
+  const Target& target_;
   Users users_;
   std::vector<bool> escaping_;
   Rewriter rewriter_;
@@ -110,8 +111,8 @@ class ScatterDivider {
 
 }  // namespace
 
-bool async_scatters(Graph& graph, const PassContext&) {
-  ScatterDivider divider(graph);
+bool async_scatters(Graph& graph, const PassContext& context) {
+  ScatterDivider divider(graph, context.target);
   if (!divider.any()) return false;
   graph = divider.run();
   return true;

@@ -50,7 +50,7 @@ bool on_mesh(C c) { return c.mesh.num_ranks() > 1; }
 bool chunks_classifier(C c) { return c.target.chunked_classifier; }
 bool low_on_mesh(C c) { return on_mesh(c) && low_precision(c); }
 bool overlaps(C c) { return on_mesh(c) && c.target.streams > 1; }
-bool is_async(C c) { return on_mesh(c) && c.async_tensor; }
+bool is_async(C c) { return overlaps(c) && c.async_tensor; }
 bool in_any_order(C c) { return !c.options.deterministic; }
 bool recomputes(C c) { return c.options.memory_budget_gib > 0 || c.options.recompute != "auto"; }
 bool has_buckets(C c) { return on_mesh(c) && c.bucket_mib > 0; }

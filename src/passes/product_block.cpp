@@ -1,5 +1,6 @@
 #include "passes/product_block.h"
 
+#include "cost/price.h"
 #include "graph/mesh.h"
 #include "ops/group.h"
 #include "ops/matmul.h"
@@ -9,6 +10,7 @@ namespace tokamak {
 namespace {
 
 constexpr int64_t kLeastRows = 128;     // of a block
+constexpr double kLeastLaunches = 5;    // that a block takes
 constexpr int64_t kAlignedBytes = 256;  // at which every block begins, as kernels expect of tensors
 
 bool is_divisible(const ValueType& whole, int64_t size) {
@@ -26,11 +28,13 @@ bool has_rows(const MatmulForm& form, int input) {
 
 }  // namespace
 
-std::shared_ptr<const Graph> product_block(const Graph& graph, const Node& product, int64_t size) {
+std::shared_ptr<const Graph> product_block(const Graph& graph, const Node& product, int64_t size,
+                                           const Target& target) {
   if (product.op != &op::matmul && product.op != &op::fused_matmul) return nullptr;
   MatmulForm form = read_matmul(graph, product);
   if (form.batch != 1 || form.trans_a || form.a < 0 || form.sums >= 0 || form.prologue) return nullptr;
   if (form.m / size < kLeastRows) return nullptr;
+  if (price(graph, product, target).seconds < kLeastLaunches * target.launch_seconds * double(size)) return nullptr;
   auto block = std::make_shared<Graph>("block");
   GraphBuilder g(*block);
   ValueTypes types;

@@ -47,7 +47,7 @@ std::string name_of(const std::vector<CompiledGraph>& programs) {
 // With slots the run of one data rank and one stage: how many there are must not change a bit, so not a choice either.
 // Products that begin with a rank's own rows have the forms of whole ones.
 ResolvedRun chosen_for(const ResolvedRun& run, const Target& target) {
-  if (!run.has_slots() && !run.asked.mesh.async_tensor) return run;
+  if (!run.has_slots() && (run.asked.mesh.tensor == 1 || !run.asked.mesh.async_tensor)) return run;
   RunConfig one = run.settled();
   MeshConfig& mesh = one.mesh;
   mesh.async_tensor = false;

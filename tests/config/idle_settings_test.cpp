@@ -156,6 +156,8 @@ TEST(IdleSettings, OfTheMesh) {
   expect_told({"--mesh.mailbox_mib=0"}, "one rank", {"--mesh.data=2"});
   expect_told({"--mesh.mailbox_mib=0", "--mesh.data=2"}, "runs on the CPU", {}, kCpu);
   expect_told({"--mesh.schedule=gpipe", "--mesh.data=2"}, "no pipeline", {"--mesh.pipe=2"});
+  expect_told({"--mesh.async_tensor=off", "--mesh.data=2"}, "no matrix is divided", {"--mesh.tensor=2"});
+  expect_told({"--mesh.async_tensor=off", "--mesh.tensor=2"}, "runs on the CPU", {}, kCpu);
   expect_told({"--mesh.sequence=off", "--mesh.data=2"}, "no matrix is divided", {"--mesh.tensor=2"});
 }
 

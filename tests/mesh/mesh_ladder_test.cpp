@@ -53,20 +53,20 @@ std::vector<std::string> names(const std::vector<MeshRung>& rungs) {
 }
 
 TEST(MeshRungs, DivideTheRunInEveryWay) {
-  std::vector<std::string> of_four = {"data 4",       "data 4, ZeRO 1",  "data 4, ZeRO 2",      "data 4, ZeRO 3",
-                                      "tensor 4",     "tensor 4, async", "context 4",           "data 2 x tensor 2",
-                                      "pipe 4, 1f1b", "pipe 4, gpipe",   "pipe 4, interleaved", "pipe 4, zero_bubble"};
+  std::vector<std::string> of_four = {
+      "data 4",       "data 4, ZeRO 1",  "data 4, ZeRO 2",      "data 4, ZeRO 3",
+      "tensor 4",     "tensor 4, async", "context 4",           "data 2 x tensor 2, async",
+      "pipe 4, 1f1b", "pipe 4, gpipe",   "pipe 4, interleaved", "pipe 4, zero_bubble"};
   EXPECT_EQ(names(mesh_rungs({.data = 4})), of_four);
   EXPECT_EQ(names(mesh_rungs({.data = 2, .tensor = 2})), of_four);
-  EXPECT_EQ(mesh_rungs({.data = 8})[7].name, "data 4 x tensor 2");
+  EXPECT_EQ(mesh_rungs({.data = 8})[7].name, "data 4 x tensor 2, async");
 }
 
 TEST(MeshRungs, ThereIsNoHybridOfAPrimeNumber) { EXPECT_EQ(mesh_rungs({.data = 3})[7].name, "pipe 3, 1f1b"); }
 
 TEST(MeshRungs, WhatWasAskedForIsOne) {
-  EXPECT_EQ(mesh_rungs({.context = 2, .tensor = 2, .bucket_mib = 7}).back().name, "context 2 x tensor 2");
-  EXPECT_EQ(mesh_rungs({.context = 2, .tensor = 2, .async_tensor = true}).back().name, "context 2 x tensor 2, async");
-  EXPECT_EQ(mesh_rungs({.data = 2, .tensor = 2, .async_tensor = true})[7].name, "data 2 x tensor 2, async");
+  EXPECT_EQ(mesh_rungs({.context = 2, .tensor = 2, .bucket_mib = 7}).back().name, "context 2 x tensor 2, async");
+  EXPECT_EQ(mesh_rungs({.context = 2, .tensor = 2, .async_tensor = false}).back().name, "context 2 x tensor 2");
   EXPECT_EQ(mesh_rungs({.pipe = 4, .schedule = "interleaved", .interleave = 3}).back().name, "pipe 4, interleaved 3");
   for (const MeshRung& rung : mesh_rungs({.context = 2, .tensor = 2, .bucket_mib = 7}))
     EXPECT_EQ(rung.mesh.bucket_mib, 7) << rung.name;

@@ -121,10 +121,10 @@ std::map<std::string, std::vector<T>> tensors_of(const TensorStore& store) {
   return tensors;
 }
 
-inline Outcome train_steps(const RunConfig& config, const MeshRanks* ranks) {
+inline Outcome train_steps(const RunConfig& config, const MeshRanks* ranks, const Platform& platform) {
   auto backend = cpu::make_backend();
   set_num_threads(1);  // ranks share the cores
-  Session session = make_session(config, mesh_platform(config), *backend, 0, ranks);
+  Session session = make_session(config, platform, *backend, 0, ranks);
   session.initialise();
   Outcome outcome;
   constexpr int64_t kSteps = 3;
@@ -138,6 +138,10 @@ inline Outcome train_steps(const RunConfig& config, const MeshRanks* ranks) {
   outcome.evaluated = evaluate_step(session, kSteps);
   outcome.tensors = tensors_of<float>(session.store());
   return outcome;
+}
+
+inline Outcome train_steps(const RunConfig& config, const MeshRanks* ranks) {
+  return train_steps(config, ranks, mesh_platform(config));
 }
 
 /// The names of what differs in a bit.

@@ -27,6 +27,7 @@ inline PassContext async_context(const MeshConfig& config, Precision precision, 
   context.async_tensor = async;
   context.bucket_mib = 1;
   context.target.streams = 2;
+  context.target.launch_seconds = 0;
   context.target.matmul_argument = context.target.matmul_operand = true;
   return context;
 }

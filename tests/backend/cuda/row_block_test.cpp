@@ -22,7 +22,7 @@ Graph in_blocks(const Graph& whole, bool alone) {
   for (const Argument& argument : whole.arguments())
     operands.push_back(g.input(argument.name, whole.type(argument.value)));
   ValueId at = rank_coordinate(g, "tensor");
-  std::shared_ptr<const Graph> block = product_block(whole, product, kRanks);
+  std::shared_ptr<const Graph> block = product_block(whole, product, kRanks, {.launch_seconds = 0});
   ValueIds rows;
   for (int64_t step = 0; step < kRanks; ++step)
     if (alone)
