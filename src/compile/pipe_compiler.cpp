@@ -191,6 +191,22 @@ BlockSeconds seconds_by(const ChunkCompiler& compiler, int64_t blocks) {
           }};
 }
 
+// Bits depend on how blocks are divided, and a CPU's rates are measured while other programs run: there the blocks are
+// balanced by rates that do not change from start to start.
+Platform balancing_platform(Platform platform) {
+  Target& target = platform.target;
+  if (target.streams > 1) return platform;  // of a GPU, of which rates are known
+  const Target known;
+  target.f32_flops = target.bf16_flops = known.f32_flops;
+  if (target.tf32_flops > 0) target.tf32_flops = known.f32_flops;
+  if (target.fp8_flops > 0) target.fp8_flops = 2 * known.f32_flops;
+  target.memory_bandwidth = known.memory_bandwidth;
+  target.pointwise_flops = known.pointwise_flops;
+  target.attention_flops = known.attention_flops;
+  platform.tuning.measured_seconds.clear();
+  return platform;
+}
+
 // The loss, which the last stage has, for all.
 Graph tell_loss_graph(int64_t stage, int64_t stages) {
   Graph graph("tell_loss");
@@ -300,9 +316,9 @@ double CompiledPipeline::seconds() const {
 CompiledPipeline compile_pipeline(const ResolvedRun& run, const Platform& platform, const PassObserver& observer) {
   auto [out, graph] = begin_pipeline(run, platform, observer);
   const RunConfig& asked = run.asked;
-  ChunkCompiler compiler(run, platform, graph);
+  ChunkCompiler compiler(run, platform, graph), balancing(run, balancing_platform(platform), graph);
   int64_t layers = asked.model.layers;
-  out.first_block = divide_blocks(asked.mesh, layers, seconds_by(compiler, layers));
+  out.first_block = divide_blocks(asked.mesh, layers, seconds_by(balancing, layers));
   std::vector<ChunkSeconds> seconds(out.first_block.size() - 1);
   compile_stages(out, compiler, seconds, observer);
   for (CompiledStep& stage : out.stages) {

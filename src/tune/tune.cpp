@@ -104,7 +104,7 @@ class Tuner {
     std::vector<std::string> groups;          // its matmul groups
     std::map<std::string, NodeAt> libraries;  // see library_kernels
     std::map<std::string, NodeAt> kernels;    // all that one rank runs alone
-    std::set<std::string> float8;             // its products of eight bits (float8_key)
+    std::set<std::set<std::string>> float8;   // its products of eight bits (float8_key), and those of one operand
     std::set<std::string> refused;            // groups that it does without
   };
 
@@ -133,12 +133,26 @@ class Tuner {
 
   void add_float8(Form& form, size_t p) const {
     const Graph& graph = form.programs[p].plan.graph;
+    std::map<ValueId, std::set<std::string>> readers;
     for (const Launch& launch : form.programs[p].plan.launches) {
       const Node& node = graph.nodes()[size_t(launch.node)];
       if (!is_of_ranks(node)) form.kernels.try_emplace(kernel_key(graph, node), NodeAt{p, launch.node});
       if (!has_float8_operand(graph, node)) continue;
-      if (std::optional<std::string> key = float8_key(graph, node)) form.float8.insert(*key);
+      std::optional<std::string> key = float8_key(graph, node);
+      if (!key) continue;
+      form.float8.insert({*key});
+      for (ValueId input : node.inputs)
+        if (is_made_for_products(graph, input)) readers[input].insert(*key);
     }
+    for (auto& [value, keys] : readers) form.float8.insert(std::move(keys));
+  }
+
+  // In eight bits, by a kernel that makes nothing else.
+  static bool is_made_for_products(const Graph& graph, ValueId value) {
+    int maker = graph.producer(value);
+    if (maker < 0) return false;
+    const ValueIds& made = graph.nodes()[size_t(maker)].outputs;
+    return std::all_of(made.begin(), made.end(), [&](ValueId one) { return dtype_bytes(graph.dtype(one)) == 1; });
   }
 
   void expect(const Plan& plan) {
@@ -157,19 +171,19 @@ class Tuner {
         ++i;
   }
 
-  // Products keep eight bits where they save more than all kernels that they cause take.
+  // Products keep eight bits where they save more than all kernels that they cause take, each alone and all that read
+  // one cast. When some are left out, others may have a cast for themselves.
   void choose_formats() {
-    std::set<std::string> tried;
-    for (auto product = best_.float8.begin(); product != best_.float8.end();)
-      if (tried.insert(*product).second && try_in_16_bits(*product))
-        product = best_.float8.begin();  // another plan
+    for (auto products = best_.float8.begin(); products != best_.float8.end();)
+      if (try_in_16_bits(*products))
+        products = best_.float8.begin();  // another plan
       else
-        ++product;
+        ++products;
   }
 
-  bool try_in_16_bits(const std::string& product) {
+  bool try_in_16_bits(const std::set<std::string>& products) {
     std::set<std::string> refused = best_.refused;
-    refused.insert(product);
+    refused.insert(products.begin(), products.end());
     Form trial = compile(chosen_for_, refused);
     compile_ahead(trial.programs);
     measure_differences(trial, &Form::kernels);

@@ -494,6 +494,20 @@ TEST(PipelineOfKinds, HasThePipelinesStages) {
   }
 }
 
+// Which are measured while other programs run.
+TEST(PipeCompiler, DividesBlocksAlikeWhateverACpusRatesAre) {
+  RunConfig config = tiny(6, 4);
+  config.mesh.pipe = 3;
+  config.model.vocab = 4000;
+  auto division = [&](double bandwidth, int streams) {
+    Target measured = target();
+    measured.f32_flops = 1e12, measured.memory_bandwidth = bandwidth, measured.streams = streams;
+    return compile_pipeline(config, measured).first_block;
+  };
+  EXPECT_EQ(division(1e8, 1), division(1e12, 1));
+  EXPECT_NE(division(1e8, 2), division(1e12, 2)) << "of a GPU, whose rates are known";
+}
+
 TEST(PipeCompiler, DividesBlocksAsIsSaid) {
   RunConfig config = tiny(6, 4);
   config.mesh.pipe = 2;

@@ -9,12 +9,13 @@ namespace {
 
 using test::canonical;
 using test::count_ops;
+using test::free_launches;
 using test::parse;
 using test::replaced;
 
 std::string after_pass(std::string_view text) {
   Graph graph = parse(text);
-  async_products(graph, {});
+  async_products(graph, free_launches());
   verify(graph);
   return print(graph);
 }
@@ -69,7 +70,7 @@ TEST(AsyncProducts, AllBeginBeforeOneGoesOn) {
   result y = %6
   result z = %7
 })");
-  ASSERT_TRUE(async_products(graph, {}));
+  ASSERT_TRUE(async_products(graph, free_launches()));
   std::vector<int64_t> steps;
   for (const Node& node : graph.nodes())
     if (node.op->name == "row_block") steps.push_back(node.attrs.get_int("step"));
@@ -83,7 +84,7 @@ TEST(AsyncProducts, OthersStay) {
        {replaced(whole, ",64,", ",8,"), replaced(replaced(whole, "dims=[0]", "dims=[1]"), "[4,64,", "[2,128,"),
         replaced(whole, "tensor", "context")}) {
     Graph graph = parse(text);
-    EXPECT_FALSE(async_products(graph, {})) << text;
+    EXPECT_FALSE(async_products(graph, free_launches())) << text;
   }
   Graph gradient = parse(R"(graph g {
   input x = %0 : f32[128,16]
@@ -92,7 +93,7 @@ TEST(AsyncProducts, OthersStay) {
   %3 = matmul(%2, %1) {trans_a=true, trans_b=false} : f32[16,8]
   result dw = %3
 })");
-  EXPECT_FALSE(async_products(gradient, {}));
+  EXPECT_FALSE(async_products(gradient, free_launches()));
 }
 
 // Products forward and gradients of inputs; each element is what it was, to the bit.

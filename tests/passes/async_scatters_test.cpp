@@ -9,6 +9,7 @@ namespace {
 
 using test::canonical;
 using test::count_ops;
+using test::free_launches;
 using test::parse;
 using test::replaced;
 
@@ -23,7 +24,7 @@ constexpr std::string_view kScattered = R"(graph g {
 
 TEST(AsyncScatters, SendABlockWhileTheNextIsComputed) {
   Graph graph = parse(kScattered);
-  EXPECT_TRUE(async_scatters(graph, {}));
+  EXPECT_TRUE(async_scatters(graph, free_launches()));
   verify(graph);
   EXPECT_EQ(print(graph), canonical(R"(graph g {
   input x = %0 : f32[4,64,16]
@@ -60,7 +61,7 @@ TEST(AsyncScatters, OthersStay) {
                                   replaced(replaced(whole, "dims=[0]", "dims=[1]"), "[2,64,", "[4,32,"),
                                   replaced(whole, "tensor", "context"), replaced(whole, ",64,", ",8,")}) {
     Graph graph = parse(text);
-    EXPECT_FALSE(async_scatters(graph, {})) << text;
+    EXPECT_FALSE(async_scatters(graph, free_launches())) << text;
   }
 }
 

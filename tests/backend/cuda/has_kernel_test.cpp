@@ -72,8 +72,8 @@ std::map<DType, int> gradients_in_eight_bits(const MeshConfig& mesh) {
 
 // What ranks add up is not rounded to bf16 before, nor widened by a kernel of its own.
 TEST(HasKernel, GradientsInEightBitsAreWideWhereRanksAddThem) {
-  EXPECT_EQ(gradients_in_eight_bits({.data = 2})[DType::kF32], 24);
-  EXPECT_EQ(gradients_in_eight_bits({})[DType::kBF16], 24) << "which the optimizer reads as they are";
+  EXPECT_EQ(gradients_in_eight_bits({.data = 2})[DType::kF32], 36);
+  EXPECT_EQ(gradients_in_eight_bits({})[DType::kBF16], 36) << "which the optimizer reads as they are";
 }
 
 // Forward and backward pass of attention of one layer on one of two ranks.
