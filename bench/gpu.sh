@@ -128,7 +128,7 @@ ranks() {
   "$bin/tokamak" prepare "${DATA:-../shared/data}/wikitext-2/train.txt" --vocab="${DATA:-../shared/data}/gpt2" \
     --out="$out/data" > "$out/prepare.log" 2>&1 || { tail -3 "$out/prepare.log"; return; }
   default="alone --mesh.data=$gpus --mesh.data=$gpus,--mesh.zero=1 --mesh.data=$gpus,--mesh.zero=2
-    --mesh.data=$gpus,--mesh.zero=3 --mesh.tensor=$gpus --mesh.tensor=$gpus,--mesh.async_tensor=on
+    --mesh.data=$gpus,--mesh.zero=3 --mesh.tensor=$gpus --mesh.tensor=$gpus,--mesh.async_tensor=off
     --mesh.context=$gpus"
   printf '%-36s %8s %10s %10s %10s\n' mesh ms tokens/s "of alone" loss
   one=0

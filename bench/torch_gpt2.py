@@ -195,11 +195,6 @@ def profile_kinds(step, steps=3):
     return ms
 
 
-def convert_to_fp8(model):
-    from torchao.float8 import convert_to_float8_training
-    return convert_to_float8_training(model)
-
-
 def peak_gib(device):
     """The most that was allocated: on the GPU since measure() began, else by the process."""
     if device == "cuda":
@@ -226,7 +221,8 @@ def measure(shape, style, device="cuda", steps=12, warmup=4, make=None, load=0, 
     torch.set_float32_matmul_precision("high" if style.tf32 else "highest")
     model = (make() if make else Gpt2(shape, style.flash)).to(device)
     if style.fp8:
-        model = convert_to_fp8(model)
+        from torchao.float8 import convert_to_float8_training  # a package of its own
+        model = convert_to_float8_training(model)
     optimizer = make_optimizer(model, style.fused)
     tokens, targets = torch.randint(min(REAL_TOKENS, shape.vocab), (2, shape.batch, shape.context), device=device)
     run = torch.compile(model) if style.compile else model
@@ -250,10 +246,6 @@ def measure(shape, style, device="cuda", steps=12, warmup=4, make=None, load=0, 
     return result
 
 
-def format_kinds(result):
-    return ", ".join(f"{kind} {ms:.2f}" for kind, ms in result.get("kinds", {}).items())
-
-
 def tokamak_top(program, vocab, options):
     """tokens/s of the top of Tokamak's ladder with these options, at once, as PyTorch's are, and how far off the predicted
     time is, which is of long runs, after a load; or what went wrong."""
@@ -273,9 +265,11 @@ def tokamak_top(program, vocab, options):
 
 
 def with_ours(row, theirs, ours):
-    """The row of a table with PyTorch's figures, and then Tokamak's, the ratio, and the error of the predicted time."""
+    """The row of a table with PyTorch's figures, and then Tokamak's, the ratio, and the error of the predicted time; and
+    a line with PyTorch's kinds of kernels, where they were profiled."""
+    kinds = ", ".join(f"{kind} {ms:.2f}" for kind, ms in theirs.get("kinds", {}).items())
+    more = f"\n  {theirs['ms']} ms: {kinds}" if kinds else ""
     if "error" in ours:
-        return f"{row}  {ours['error']}".rstrip()
-    row += f"{ours['tokens_per_s']:>10.0f}"
+        return f"{row}  {ours['error']}".rstrip() + more
     ratio = "" if "error" in theirs else f"{ours['tokens_per_s'] / theirs['tokens_per_s']:.2f}"
-    return row + f"{ratio:>7}{100 * ours['predicted']:>+9.1f}%"
+    return row + f"{ours['tokens_per_s']:>10.0f}{ratio:>7}{100 * ours['predicted']:>+9.1f}%" + more

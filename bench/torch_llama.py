@@ -17,7 +17,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
-from torch_gpt2 import Style, format_kinds, measure, release, tokamak_top, with_ours
+from torch_gpt2 import Style, measure, release, tokamak_top, with_ours
 
 SHAPES = [
     "64,1024,12,12,12,768,2048,0",     # GPT-2 124M's FLOPs
@@ -190,8 +190,6 @@ def main():
         release(args.device)
         ours = run_tokamak(args.tokamak, shape, args.device, args.steps) if args.tokamak else dict(error="")
         print(format_row(text, theirs, ours), flush=True)
-        if "kinds" in theirs:
-            print(f"  {theirs['ms']} ms: {format_kinds(theirs)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import argparse
 
 import torch
 
-from torch_gpt2 import Shape, Style, format_kinds, measure, release, tokamak_top, with_ours
+from torch_gpt2 import Shape, Style, measure, release, tokamak_top, with_ours
 
 SHAPES = [
     "64,1024,12,12,768,0",
@@ -76,8 +76,6 @@ def main():
         release(args.device)
         ours = run_tokamak(args.tokamak, shape, args.device, args.steps) if args.tokamak else dict(error="")
         print(format_row(text, theirs, ours), flush=True)
-        if "kinds" in theirs:
-            print(f"  {theirs['ms']} ms: {format_kinds(theirs)}", flush=True)
 
 
 if __name__ == "__main__":
