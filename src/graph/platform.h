@@ -22,8 +22,9 @@ class KernelSet {
   /// product another form of bias and GELU, so all of them must give the same bits.
   virtual bool takes_matmul(const Graph& /*graph*/, const Node& /*group*/) const { return true; }
 
-  /// Whether an attention_grad node's kernel can also give dqkv's sums (attribute `sums`).
-  virtual bool attention_sums(const Graph& /*graph*/, const Node& /*node*/) const { return false; }
+  /// Whether an attention or attention_grad node's kernel can also give dqkv's sums (attribute `sums`), and out or dqkv
+  /// in eight bits (`float8`).
+  virtual bool attention_extras(const Graph& /*graph*/, const Node& /*node*/) const { return false; }
 
   /// Whether a node should find a kernel (a library may yet refuse at the device); else its op's reference is run.
   virtual bool has_kernel(const Graph& /*graph*/, const Node& /*node*/) const { return true; }

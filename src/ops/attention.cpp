@@ -31,11 +31,11 @@ namespace {
 using Dims = AttentionDims;
 using Tensors = std::span<const HostTensor* const>;
 
-constexpr AttrDef kAttrs[] = {{"causal"}, {"dropout"},     {"heads"},       {"place", false},
-                              {"scale"},  {kRandomStream}, {"tf32", false}, {"window", false}};
-constexpr AttrDef kGradAttrs[] = {{"any_order", false}, {"causal"},       {"dropout"},     {"heads"},
-                                  {"place", false},     {"scale"},        {kRandomStream}, {"sums", false},
-                                  {"tf32", false},      {"window", false}};
+constexpr AttrDef kAttrs[] = {{"causal"}, {"dropout"},     {"float8", false}, {"heads"},        {"place", false},
+                              {"scale"},  {kRandomStream}, {"tf32", false},   {"window", false}};
+constexpr AttrDef kGradAttrs[] = {{"any_order", false}, {"causal"}, {"dropout"},     {"float8", false}, {"heads"},
+                                  {"place", false},     {"scale"},  {kRandomStream}, {"sums", false},   {"tf32", false},
+                                  {"window", false}};
 
 // Reference view of one tensor of the packed projection.
 struct Packed {
@@ -90,10 +90,21 @@ double score(const Packed& x, double scale, int64_t b, int64_t h, int64_t i, int
   return sum * scale;
 }
 
+bool gives_sums(const Attrs& attrs) { return attrs.get_bool("sums", false); }
+bool gives_float8(const Attrs& attrs) { return attrs.get_bool("float8", false); }
+
+// As a cast behind it: rounded to the type of qkv, times the factor, rounded to eight bits.
+double to_float8(DType type, double value, DType stored, const HostTensor& factor) {
+  return round_to(type, round_to(DType::kF32, round_to(stored, value) * factor[0]));
+}
+
+// attention(qkv[, rng][, documents][, factor]) -> out, lse[, with float8=true out in e4m3]
 ValueTypes infer(const NodeSpec& spec) {
   Dims d = attention_dims(spec);
   check_optional_operands(spec, d);
-  return {{spec.inputs[0].dtype, {d.B, d.T, d.C}}, {DType::kF32, {d.B, d.H, d.T}}};
+  ValueTypes outputs{{spec.inputs[0].dtype, {d.B, d.T, d.C}}, {DType::kF32, {d.B, d.H, d.T}}};
+  if (gives_float8(spec.attrs)) outputs.push_back({DType::kF8E4M3, outputs[0].shape});
+  return outputs;
 }
 
 void reference(const Node& node, Tensors in, std::span<HostTensor> out) {
@@ -119,10 +130,14 @@ void reference(const Node& node, Tensors in, std::span<HostTensor> out) {
           for (int64_t c = 0; c < d.D; ++c) out[0][(b * d.T + i) * d.C + h * d.D + c] += p * x.v(b, j, h, c);
         }
       }
+  if (const HostTensor* factor = operand(in, at.factor))
+    for (int64_t i = 0; i < out[0].size(); ++i)
+      out[2][i] = to_float8(DType::kF8E4M3, out[0][i], x.qkv.type.dtype, *factor);
 }
 
 ValueIds gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
   TOKAMAK_CHECK(dy[1] == kNoValue, "attention has no gradient for its second output");
+  TOKAMAK_CHECK(!gives_float8(node.attrs), "attention in eight bits has no gradient");
   ValueIds inputs{node.inputs[0], node.outputs[0], node.outputs[1], dy[0]};
   inputs.insert(inputs.end(), node.inputs.begin() + 1, node.inputs.end());  // rng, documents
   ValueIds grads{g.add1(op::attention_grad, std::move(inputs), node.attrs)};
@@ -168,7 +183,10 @@ ValueIds decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> i
   ValueId out = transpose(g, matmul(g, cast(g, p, g.type(in[0]).dtype), qkv[2]), {0, 2, 1, 3});
   ValueId top = reduce_max(g, s, {3}, true);
   ValueId lse = add(g, log(g, reduce_sum(g, exp(g, sub(g, s, top)), {3}, true)), top);
-  return {reshape(g, out, {d.B, d.T, d.C}), reshape(g, lse, {d.B, d.H, d.T})};
+  ValueIds outputs{reshape(g, out, {d.B, d.T, d.C}), reshape(g, lse, {d.B, d.H, d.T})};
+  if (at.factor >= 0)
+    outputs.push_back(cast(g, mul(g, cast(g, outputs[0], DType::kF32), in[size_t(at.factor)]), DType::kF8E4M3));
+  return outputs;
 }
 
 // Samples and heads apart, by which dropout's numbers go; time as in ops/context_attention.h. qkv is (B, T, [3 H D]),
@@ -199,12 +217,14 @@ void add_operands(Operands& o, const NodeSpec& spec) {
   AttentionOperands at = attention_operands(spec.op, spec.attrs, spec.inputs.size());
   if (at.rng >= 0) o.rule.inputs.push_back(whole_factors(o.rule, spec.inputs[size_t(at.rng)].shape));
   if (at.documents >= 0) o.rule.inputs.push_back(o.documents);
+  if (at.factor >= 0) o.rule.inputs.push_back({});
 }
-ShardingRule sharding(const NodeSpec& spec, std::span<const ValueType>) {
+ShardingRule sharding(const NodeSpec& spec, std::span<const ValueType> outputs) {
   Operands o = operand_factors(spec);
   o.rule.inputs = {o.qkv};
   add_operands(o, spec);
-  o.rule.outputs = {o.out, o.lse};
+  o.rule.outputs = {o.out, o.lse, o.out};
+  o.rule.outputs.resize(outputs.size());
   return o.rule;
 }
 ValueIds number(GraphBuilder& g, const Node& part, std::span<const ValueId> in, std::span<const PlacedCut> cuts) {
@@ -241,16 +261,20 @@ Cost attention_cost(const NodeSpec& spec, std::span<const ValueType> outputs, do
   if (spec.attrs.get_double("dropout") > 0) cost.draws = pairs * double(spec.attrs.get_int("heads"));
   return cost;
 }
-Cost cost(const NodeSpec& spec, std::span<const ValueType> outputs) { return attention_cost(spec, outputs, 2); }
-bool gives_sums(const Attrs& attrs) { return attrs.get_bool("sums", false); }
-
-Cost grad_cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
-  Cost cost = attention_cost(spec, outputs, 5);
-  if (gives_sums(spec.attrs)) cost.flops += double(num_elements(outputs[0].shape));
+Cost cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
+  Cost cost = attention_cost(spec, outputs, 2);
+  if (gives_float8(spec.attrs)) cost.flops += double(num_elements(outputs[0].shape));
   return cost;
 }
 
-// attention_grad(qkv, out, lse, dout[, rng][, documents]) -> dqkv[, its sums over B and T: f32 (3C)]
+Cost grad_cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
+  Cost cost = attention_cost(spec, outputs, 5);
+  cost.flops += double(gives_sums(spec.attrs) + gives_float8(spec.attrs)) * double(num_elements(outputs[0].shape));
+  return cost;
+}
+
+// attention_grad(qkv, out, lse, dout[, rng][, documents][, factor]) -> dqkv[, its sums over B and T: f32 (3C)]
+// With float8=true dqkv, rounded to the type of qkv and multiplied by the factor, is f8e5m2; the sums are those before.
 // The sums are the gradient of a bias on qkv. Where out and lse are attention's, those of dk are zero but for rounding,
 // as a bias on k adds the same to all scores of a query; and those of dv are dout's, without dropout. A kernel may make
 // use of that.
@@ -262,13 +286,15 @@ ValueTypes infer_grad(const NodeSpec& spec) {
   if (ValueType lse{DType::kF32, {d.B, d.H, d.T}}; spec.inputs[2] != lse)
     user_error("[attention_grad] expected lse to be {}, got {}", to_string(lse), to_string(spec.inputs[2]));
   check_optional_operands(spec, d);
-  if (gives_sums(spec.attrs)) return {spec.inputs[0], {DType::kF32, {3 * d.C}}};
-  return {spec.inputs[0]};
+  ValueTypes outputs{spec.inputs[0]};
+  if (gives_float8(spec.attrs)) outputs[0].dtype = DType::kF8E5M2;
+  if (gives_sums(spec.attrs)) outputs.push_back({DType::kF32, {3 * d.C}});
+  return outputs;
 }
 
 // Of the values as they are stored.
-void sum_columns(const HostTensor& x, HostTensor& sums) {
-  for (int64_t i = 0; i < x.size(); ++i) sums[i % sums.size()] += round_to(x.type.dtype, x[i]);
+void sum_columns(const HostTensor& x, DType stored, HostTensor& sums) {
+  for (int64_t i = 0; i < x.size(); ++i) sums[i % sums.size()] += round_to(stored, x[i]);
 }
 
 void grad_reference(const Node& node, Tensors in, std::span<HostTensor> out) {
@@ -298,7 +324,10 @@ void grad_reference(const Node& node, Tensors in, std::span<HostTensor> out) {
           }
         }
       }
-  if (gives_sums(node.attrs)) sum_columns(out[0], out[1]);
+  DType dtype = x.qkv.type.dtype;
+  if (gives_sums(node.attrs)) sum_columns(out[0], dtype, out[1]);
+  if (const HostTensor* factor = operand(in, at.factor))
+    for (double& dqkv : out[0].data) dqkv = to_float8(DType::kF8E5M2, dqkv, dtype, *factor);
 }
 
 }  // namespace
@@ -307,7 +336,7 @@ namespace op {
 constinit const OpDef attention = {
     .name = "attention",
     .min_inputs = 1,
-    .max_inputs = 3,
+    .max_inputs = 4,
     .attrs = kAttrs,
     .infer = infer,
     .gradient = gradient,
@@ -319,7 +348,7 @@ constinit const OpDef attention = {
 constinit const OpDef attention_grad = {
     .name = "attention_grad",
     .min_inputs = 4,
-    .max_inputs = 6,
+    .max_inputs = 7,
     .attrs = kGradAttrs,
     .infer = infer_grad,
     .no_gradient = "second derivatives are not needed",
@@ -342,7 +371,8 @@ AttentionDims attention_dims(const NodeSpec& spec) {
 }
 
 void check_optional_operands(const NodeSpec& spec, const AttentionDims& d) {
-  size_t least = size_t(spec.op.min_inputs) + (spec.attrs.get_double("dropout") > 0);
+  size_t least =
+      size_t(spec.op.min_inputs) + (spec.attrs.get_double("dropout") > 0) + spec.attrs.get_bool("float8", false);
   if (spec.inputs.size() < least || spec.inputs.size() > least + 1)
     user_error("[{}] expected {} inputs with dropout {}, got {}; documents would be one more", spec.op.name, least,
                spec.attrs.get_double("dropout"), spec.inputs.size());
@@ -354,11 +384,13 @@ void check_optional_operands(const NodeSpec& spec, const AttentionDims& d) {
   };
   require(at.rng, "rng", rng_type(spec.attrs));
   require(at.documents, "documents", {DType::kI32, {d.B, d.T}});
+  require(at.factor, "factor", {DType::kF32, {}});
 }
 
 AttentionOperands attention_operands(const OpDef& op, const Attrs& attrs, size_t inputs) {
   int next = op.min_inputs;
   AttentionOperands at;
+  if (attrs.get_bool("float8", false)) at.factor = int(--inputs);
   if (attrs.get_double("dropout") > 0) at.rng = next++;
   if (size_t(next) < inputs) at.documents = next;
   return at;

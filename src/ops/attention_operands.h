@@ -1,6 +1,7 @@
 // Sizes of nodes of attention, and where those of attention, context_attention and their gradients have their optional
-// operands: behind the tensors come rng (with dropout; i32[2], more as ops/element_place.h says) and documents
-// (i32[B,T]): for each position the first of its document, to which it must not look before.
+// operands: behind the tensors come rng (with dropout; i32[2], more as ops/element_place.h says), documents
+// (i32[B,T]): for each position the first of its document, to which it must not look before; and of attention
+// and attention_grad with float8=true a factor (f32): that of what is rounded to eight bits.
 #pragma once
 
 #include "graph/op_def.h"
@@ -16,7 +17,7 @@ AttentionDims attention_dims(const NodeSpec& spec);
 
 /// Places among the node's inputs; -1: the node has none.
 struct AttentionOperands {
-  int rng = -1, documents = -1;
+  int rng = -1, documents = -1, factor = -1;
 };
 
 /// Of a node, or of the parts of one that is being made: its op, attributes and number of inputs.

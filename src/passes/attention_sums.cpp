@@ -24,7 +24,7 @@ class Rewrite {
   Rewrite(const Graph& graph, const PassContext& context) : graph_(graph), rewriter_(graph) {
     for (const Node& node : graph.nodes()) {
       int attention = summed_attention(graph, node);
-      if (attention >= 0 && context.kernels->attention_sums(graph, graph.nodes()[size_t(attention)]))
+      if (attention >= 0 && context.kernels->attention_extras(graph, graph.nodes()[size_t(attention)]))
         sums_[attention] = kNoValue;  // until it is made
     }
   }

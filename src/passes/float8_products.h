@@ -13,7 +13,8 @@
 // - of the logits' gradient no element is larger than that of their row's loss, which becomes the largest e5m2.
 // - GELU of a norm's product is at most the longest row times the longest column, by Cauchy and Schwarz, and the bias.
 //   With compile.fp8_attention so is what attention gives, a mean of such a product's rows; and attention's gradient is
-//   counted as the residual stream's is. Both are copies, in passes of their own, as attention's kernels write 16 bits.
+//   counted as the residual stream's is. Both are copies, which attention's kernels write where they can
+//   (passes/attention_float8.h).
 // - of a weight the largest element is looked for in each step. A matrix is stored with its sums along rows, as the
 //   tensor cores want both operands.
 //

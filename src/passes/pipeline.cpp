@@ -3,6 +3,7 @@
 #include "passes/apply_recompute.h"
 #include "passes/async_products.h"
 #include "passes/async_scatters.h"
+#include "passes/attention_float8.h"
 #include "passes/attention_sums.h"
 #include "passes/autocast.h"
 #include "passes/bucket.h"
@@ -126,6 +127,8 @@ constexpr Pass kPasses[] = {
      "adds up states, and vectors onto states, in one kernel"},
     {"attention_sums", PassStage::kProgram, Numerics::kTolerance, Effects::kKept, fuses, attention_sums,
      "attention's gradient also gives the gradient of the bias of q, k and v, where the target has a kernel for it"},
+    {"attention_float8", PassStage::kProgram, Numerics::kExact, Effects::kKept, fuses_float8, attention_float8,
+     "attention and its gradient are written in eight bits for the products that read them so"},
     {"split_reductions", PassStage::kProgram, Numerics::kTolerance, Effects::kKept, always, split_reductions,
      "reductions of many elements to few in two steps, of which the first keeps all of the device busy"},
     {"form_groups", PassStage::kProgram, Numerics::kExact, Effects::kKept, always, form_groups,

@@ -33,7 +33,7 @@ PassContext random_context(uint32_t seed) {
   target.row_column_groups = coin();
   target.matmul_operand_sums = coin();
   target.matmul_prologue = coin();
-  if (coin()) context.kernels = fake_kernels({.attention_sums = [](const Graph&, const Node&) { return true; }});
+  if (coin()) context.kernels = fake_kernels({.attention_extras = [](const Graph&, const Node&) { return true; }});
   return context;
 }
 

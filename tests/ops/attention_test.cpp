@@ -1,4 +1,5 @@
 #include "ops/attention.h"
+#include "ops/float8.h"
 #include "ops/interpret.h"
 #include "tests/ops/harness.h"
 #include "tests/support/random_tensors.h"
@@ -20,6 +21,10 @@ Attrs part_attrs(int64_t heads, double dropout) {
 Attrs sums_attrs(int64_t heads) {
   Attrs all = attrs(heads, true);
   all.set("sums", true);
+  return all;
+}
+Attrs float8_attrs(Attrs all) {
+  all.set("float8", true);
   return all;
 }
 
@@ -44,6 +49,11 @@ std::vector<OpCase> attention_cases() {
   std::vector<CaseInput> chunks_with_both = grad_inputs(2, 12, 6, 2);
   chunks_with_both.push_back(rng());
   chunks_with_both.push_back(documents({2, 12}, 4));
+  std::vector<CaseInput> with_factor = bf16_grad_inputs(2, 9, 8, 2);
+  with_factor.push_back(f32({}, 30, 40));
+  std::vector<CaseInput> factor_and_documents = bf16_grad_inputs(2, 7, 6, 2);
+  factor_and_documents.push_back(documents({2, 7}, 3));
+  factor_and_documents.push_back(f32({}, 30, 40));
   std::vector<CaseInput> long_documents = grad_inputs(2, 230, 8, 2);
   long_documents.push_back(documents({2, 230}, 3));
   std::vector<OpCase> cases = {
@@ -67,6 +77,12 @@ std::vector<OpCase> attention_cases() {
       {"DocumentsLong", &op::attention, {f32({2, 230, 12}), documents({2, 230}, 3)}, attrs(2, true)},
       {"DocumentsLongFull", &op::attention, {f32({2, 230, 12}), documents({2, 230}, 3)}, attrs(2, false)},
       {"DocumentsBf16", &op::attention, {bf16({2, 9, 24}), documents({2, 9}, 3)}, attrs(2, true), 2e-2},
+      {"Float8", &op::attention, {bf16({2, 9, 24}), f32({}, 30, 40)}, float8_attrs(attrs(2, true)), 2e-2},
+      {"Float8Documents",
+       &op::attention,
+       {bf16({2, 9, 24}), documents({2, 9}, 3), f32({}, 30, 40)},
+       float8_attrs(attrs(2, true)),
+       2e-2},
       {"Causal", &op::attention_grad, grad_inputs(2, 5, 6, 2), attrs(2, true)},
       {"Full", &op::attention_grad, grad_inputs(2, 5, 6, 3), attrs(3, false)},
       {"Dropout", &op::attention_grad, with_rng, attrs(2, true, 0.3)},
@@ -82,6 +98,9 @@ std::vector<OpCase> attention_cases() {
       {"Sums", &op::attention_grad, grad_inputs(2, 5, 6, 2), sums_attrs(2)},
       {"SumsBf16", &op::attention_grad, bf16_grad_inputs(2, 9, 8, 2), sums_attrs(2), 2e-2},
       {"SumsDocuments", &op::attention_grad, with_documents, sums_attrs(2)},
+      {"Float8", &op::attention_grad, with_factor, float8_attrs(attrs(2, true)), 2e-2},
+      {"Float8Sums", &op::attention_grad, with_factor, float8_attrs(sums_attrs(2)), 2e-2},
+      {"Float8Documents", &op::attention_grad, factor_and_documents, float8_attrs(attrs(2, true)), 2e-2},
   };
   return with_gradients(std::move(cases), op::attention, 1);
 }
@@ -104,6 +123,42 @@ TEST(Attention, RefusesWrongShapes) {
                  "expected rng to be i32[2], got i32[2,5]");
   expect_refused({"", &op::attention_grad, grad_inputs(2, 5, 6, 2), attrs(3, true)},
                  "expected lse to be f32[2,3,5], got f32[2,2,5]");
+  expect_refused({"", &op::attention_grad, grad_inputs(2, 5, 6, 2), float8_attrs(attrs(2, true))},
+                 "expected 5 inputs with dropout 0, got 4");
+}
+
+// What a cast behind it would give, of sums of what it rounds.
+TEST(Attention, GradientInEightBitsIsThatOfACast) {
+  std::vector<HostTensor> in;
+  for (const Shape& shape : {Shape{2, 9, 24}, {2, 9, 8}, {2, 2, 9}, {2, 9, 8}}) {
+    in.push_back(random_tensor({in.size() == 2 ? DType::kF32 : DType::kBF16, shape}, int(in.size())));
+    if (in.size() == 3)
+      for (double& lse : in.back().data) lse += 2;
+  }
+  auto run = [&](const Attrs& attrs, ValueTypes types) {
+    Node node;
+    node.op = &op::attention_grad;
+    node.attrs = attrs;
+    std::vector<const HostTensor*> pointers;
+    for (const HostTensor& tensor : in) pointers.push_back(&tensor);
+    std::vector<HostTensor> out(types.begin(), types.end());
+    op::attention_grad.reference(node, pointers, out);
+    return out;
+  };
+  ValueType sums{DType::kF32, {24}}, dqkv{DType::kBF16, {2, 9, 24}};
+  std::vector<HostTensor> wide = run(sums_attrs(2), {dqkv, sums});
+  in.push_back(HostTensor({DType::kF32, {}}, {200000}));
+  dqkv.dtype = DType::kF8E5M2;
+  std::vector<HostTensor> narrow = run(float8_attrs(sums_attrs(2)), {dqkv, sums});
+  EXPECT_TRUE(narrow[1].data == wide[1].data);
+  int saturated = 0;
+  for (int64_t i = 0; i < wide[0].size(); ++i) {
+    double expected = round_to(DType::kF8E5M2, round_to(DType::kBF16, wide[0][i]) * 200000);
+    ASSERT_EQ(narrow[0][i], expected) << i;
+    saturated += std::abs(expected) == largest_float8(DType::kF8E5M2);
+  }
+  EXPECT_GT(saturated, 0);
+  EXPECT_LT(saturated, wide[0].size());
 }
 
 // On average over the positions, of which the first ones see fewer.

@@ -13,7 +13,7 @@ using test::parse;
 PassContext with_kernel(bool has = true) {
   PassContext context;
   context.kernels = test::fake_kernels(
-      {.attention_sums = [has](const Graph&, const Node& node) { return has && node.op == &op::attention_grad; }});
+      {.attention_extras = [has](const Graph&, const Node& node) { return has && node.op == &op::attention_grad; }});
   return context;
 }
 

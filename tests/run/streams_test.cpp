@@ -52,7 +52,7 @@ Platform full_platform() {
   target.chunked_classifier = target.matmul_argument = target.matmul_operand = target.matmul_accumulate = true;
   target.matmul_operand_sums = target.row_column_groups = true;
   target.streams = 2;
-  return {target, fake_kernels({.attention_sums = [](const Graph&, const Node&) { return true; }})};
+  return {target, fake_kernels({.attention_extras = [](const Graph&, const Node&) { return true; }})};
 }
 
 Platform cpu_platform() {

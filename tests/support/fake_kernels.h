@@ -13,7 +13,7 @@ using KernelAnswer = std::function<T(const Graph&, const Node&)>;
 /// Empty ones are answered as KernelSet does.
 struct KernelAnswers {
   KernelAnswer<bool> takes_matmul = {};
-  KernelAnswer<bool> attention_sums = {};
+  KernelAnswer<bool> attention_extras = {};
   KernelAnswer<bool> has_kernel = {};
   KernelAnswer<int64_t> scratch_bytes = {};
 };
@@ -24,8 +24,9 @@ class FakeKernels : public KernelSet {
   bool takes_matmul(const Graph& graph, const Node& group) const override {
     return answers_.takes_matmul ? answers_.takes_matmul(graph, group) : KernelSet::takes_matmul(graph, group);
   }
-  bool attention_sums(const Graph& graph, const Node& node) const override {
-    return answers_.attention_sums ? answers_.attention_sums(graph, node) : KernelSet::attention_sums(graph, node);
+  bool attention_extras(const Graph& graph, const Node& node) const override {
+    return answers_.attention_extras ? answers_.attention_extras(graph, node)
+                                     : KernelSet::attention_extras(graph, node);
   }
   bool has_kernel(const Graph& graph, const Node& node) const override {
     return answers_.has_kernel ? answers_.has_kernel(graph, node) : KernelSet::has_kernel(graph, node);

@@ -171,7 +171,7 @@ std::unique_ptr<Kernel> make(const Graph& graph, const Node& node) {
 
 bool has_attention(const Graph& graph, const Node& node) {
   DType dtype = graph.dtype(node.inputs[0]);
-  return dtype == DType::kF32 || dtype == DType::kBF16;
+  return (dtype == DType::kF32 || dtype == DType::kBF16) && !node.attrs.get_bool("float8", false);
 }
 bool has_attention_grad(const Graph& graph, const Node& node) {
   return has_attention(graph, node) && !node.attrs.get_bool("sums", false);

@@ -5,6 +5,7 @@
 #include "backend/cuda/cudnn_attention.h"
 #include "backend/cuda/hopper_attention.h"
 #include "graph/op_def.h"
+#include "ops/attention.h"
 #include "ops/attention_operands.h"
 #include "ops/context_attention.h"
 #include "ops/context_attention_parts.h"
@@ -32,6 +33,7 @@ AttentionProblem attention_problem(const Graph& graph, const Node& node) {
   p.any_order = node.attrs.get_bool("any_order", false);
   p.documents = attention_operands(node).documents >= 0;
   p.sums = node.attrs.get_bool("sums", false);
+  p.float8 = node.attrs.get_bool("float8", false);
   return p;
 }
 
@@ -40,7 +42,7 @@ enum class Family : uint8_t { kHopper, kCudnn, kBlocked, kReference };
 // `cudnn`, whether cuDNN can do it, is asked only where that matters. Of heads of 128 its forward pass is the faster
 // one (bench/results/2026-11-24-h200-heads-of-128.txt).
 template <typename Cudnn>
-Family choose(const DeviceInfo& info, const AttentionProblem& problem, AttentionPass pass, const Cudnn& cudnn) {
+Family choose_plain(const DeviceInfo& info, const AttentionProblem& problem, AttentionPass pass, const Cudnn& cudnn) {
   bool hopper = hopper_supports(problem, {info.major, info.minor});
   bool first = problem.head_dim == 64 || pass == AttentionPass::kBackward;
   if (hopper && first && hopper_fills(problem, info.multiprocessors)) return Family::kHopper;
@@ -49,13 +51,19 @@ Family choose(const DeviceInfo& info, const AttentionProblem& problem, Attention
   return attention_block(problem.head_dim, info.shared_bytes) > 0 ? Family::kBlocked : Family::kReference;
 }
 
+// Sums, and what has eight bits, only the kernels for Hopper give.
+template <typename Cudnn>
+Family choose(const DeviceInfo& info, const AttentionProblem& problem, AttentionPass pass, const Cudnn& cudnn) {
+  Family family = choose_plain(info, problem, pass, cudnn);
+  return (problem.sums || problem.float8) && family != Family::kHopper ? Family::kReference : family;
+}
+
 template <typename Cudnn>
 Family choose_grad(const DeviceInfo& info, const Graph& graph, const Node& node, const AttentionProblem& problem,
                    const Cudnn& cudnn) {
   for (size_t i : {0, 2})  // out and dout; autocast gives them the type of qkv
     if (graph.dtype(node.inputs[problem.first() + i]) != problem.dtype) return Family::kReference;
-  Family family = choose(info, problem, AttentionPass::kBackward, cudnn);
-  return problem.sums && family != Family::kHopper ? Family::kReference : family;
+  return choose(info, problem, AttentionPass::kBackward, cudnn);
 }
 
 }  // namespace
@@ -103,10 +111,12 @@ bool has_context_attention(const DeviceInfo& info, const Graph& graph, const Nod
   return family != Family::kReference;
 }
 
-bool attention_grad_gives_sums(const DeviceInfo& info, const Graph& graph, const Node& node) {
+bool attention_has_extras(const DeviceInfo& info, const Graph& graph, const Node& node) {
   AttentionProblem problem = attention_problem(graph, node);
   auto cudnn = [&] { return cudnn_may_support(problem); };
-  return choose_grad(info, graph, node, problem, cudnn) == Family::kHopper;
+  Family family = node.op == &op::attention_grad ? choose_grad(info, graph, node, problem, cudnn)
+                                                 : choose(info, problem, AttentionPass::kForward, cudnn);
+  return family == Family::kHopper;
 }
 
 int64_t attention_grad_scratch(const DeviceInfo& info, const Graph& graph, const Node& node) {

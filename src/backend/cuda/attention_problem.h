@@ -20,6 +20,7 @@ struct AttentionProblem {
   bool any_order = false;      // of the gradient's sums
   bool documents = false;      // the last input gives the first position of each one's document
   bool sums = false;           // the gradient gives its sums over batch and time as well
+  bool float8 = false;         // as said by the attribute of attention and of attention_grad
   std::vector<int64_t> place;  // where a part's heads, numbered over batch and heads, are: ops/element_place.h
   int64_t ranks = 1;           // that have rows of each sample, this one `time` of them: ops/context_attention.h
 

@@ -44,6 +44,8 @@ struct ForwardArguments {
   Dropout dropout;
   const void* rank_at;
   int32_t rank;
+  void* out8;
+  const void* factor;
 };
 // As Rows in kernels/attention_rows.cu.
 struct RowArguments {
@@ -70,6 +72,8 @@ struct GradArguments {
   float* dv_columns;
   const void* rank_at;
   int32_t rank;
+  void* dqkv8;
+  const void* factor;
 };
 // Two stages of q, dout, k, and dS, of v one with heads of 128; dQ as floats; two stages of two floats a row; barriers.
 size_t grad_shared_bytes(const AttentionProblem& p) {
@@ -83,8 +87,8 @@ std::string constants(const AttentionProblem& p) {
   return fmt::format(
              "#include \"backend/cuda/kernels/storage.cuh\"\n#define TOKAMAK_ELEMENT \"{0}\"\nnamespace tokamak {{\n"
              "using Element = {0};\nconstexpr bool kCausal = {1}, kDocuments = {2}, kDropout = {3}, kSums = {4};\n"
-             "constexpr int kRanks = {5}, kHeadDim = {6};\n}}\n",
-             dtype_name(p.dtype), p.causal, p.documents, p.dropout > 0, p.sums, p.ranks, p.head_dim) +
+             "constexpr bool kFloat8 = {5};\nconstexpr int kRanks = {6}, kHeadDim = {7};\n}}\n",
+             dtype_name(p.dtype), p.causal, p.documents, p.dropout > 0, p.sums, p.float8, p.ranks, p.head_dim) +
          matrix_in_whole(p.place);
 }
 
@@ -146,9 +150,14 @@ struct GradScratch {
 
 bool sums_dout(const AttentionProblem& p) { return p.sums && p.dropout == 0; }
 
-// The last input, where there are documents.
+// The last input, or the one before the factor, where there are documents.
 const void* documents(const AttentionProblem& p, std::span<const void* const> in) {
-  return p.documents ? in.back() : nullptr;
+  return p.documents ? in[in.size() - (p.float8 ? 2 : 1)] : nullptr;
+}
+
+// Of what is written in eight bits: the last input.
+const void* factor(const AttentionProblem& p, std::span<const void* const> in) {
+  return p.float8 ? in.back() : nullptr;
 }
 
 // rng is input `place`, if there is dropout.
@@ -174,7 +183,8 @@ class ForwardKernel : public Kernel {
     Division division = divide_queries(context_.info.multiprocessors, p);
     ForwardArguments a{
         static_cast<float*>(out[1]), documents(p, in), int32_t(p.batch),          int32_t(p.time), int32_t(p.heads),
-        int32_t(division.shared),    float(p.scale),   dropout(p, in, p.first()), rank_of(p, in),  0};
+        int32_t(division.shared),    float(p.scale),   dropout(p, in, p.first()), rank_of(p, in),  0,
+        p.float8 ? out[2] : nullptr, factor(p, in)};
     ForwardTiles tiles(p);
     LaunchShape shape{dim3(unsigned(division.blocks)), dim3(unsigned(128 + tiles.groups * 128)), tiles.shared_bytes(p)};
     attention_->launch(context_.queue(), shape, rows_of_heads(in[0], p, 3 * p.width(), tiles.queries),
@@ -228,9 +238,12 @@ class GradKernel : public Kernel {
                     dq_columns,
                     dv_columns,
                     rank_of(p, in),
-                    0};
+                    0,
+                    p.float8 ? out[0] : nullptr,
+                    factor(p, in)};
     RowArguments r{rows, summed, a.batch, a.time, a.heads, 1 / d.kept};
     int64_t row_count = p.batch * p.heads * p.time;
+    std::span<const void* const> to = p.float8 ? in : std::span<const void* const>(out);  // not as boxes in eight bits
     if (sums_dout(p))
       rows_->launch(context_.queue(), {dim3(unsigned(row_count / kTile)), dim3(256)}, y, dy, lse, r, dv_columns);
     else
@@ -238,8 +251,8 @@ class GradKernel : public Kernel {
     grad_->launch(context_.queue(), {dim3(unsigned(division.blocks)), dim3(384), grad_shared_bytes(p)},
                   rows_of_heads(in[0], p, 3 * p.width(), grad_queries(p)), rows_of_keys(in, p, kTile),
                   rows_of_heads(dy, p, p.width(), grad_queries(p)),
-                  rows_of_heads(out[0], p, p.ranks > 1 ? p.width() : 3 * p.width(), kWarpRows),
-                  rows_of_keys(out, p, kWarpRows), a);
+                  rows_of_heads(to[0], p, p.ranks > 1 ? p.width() : 3 * p.width(), kWarpRows),
+                  rows_of_keys(to, p, kWarpRows), a);
     if (p.sums)
       add_sums_->launch(context_.queue(), {dim3(unsigned(p.heads), 3), dim3(kSumThreads)}, dq_columns, dv_columns,
                         static_cast<float*>(out[1]), int32_t(scratch.dq_terms), int32_t(scratch.dv_terms));

@@ -62,8 +62,9 @@ bool has_kernel(const DeviceInfo& info, const Graph& graph, const Node& node);
 /// Whether a fused_matmul has a kernel that computes what its parts would, and is likely to pay. cuBLASLt
 /// applies GELU to the sum before it is rounded: computed again, from the rounded sum, it would have other bits.
 bool takes_matmul(const DeviceInfo& info, const Graph& graph, const Node& group);
-/// Whether the kernel of an attention_grad node has a form that also gives the sums of dqkv (attribute `sums`).
-bool attention_grad_gives_sums(const DeviceInfo& info, const Graph& graph, const Node& node);
+/// Whether the kernel of an attention or attention_grad node has forms that also give the sums of dqkv (attribute
+/// `sums`), and out or dqkv in eight bits (`float8`).
+bool attention_has_extras(const DeviceInfo& info, const Graph& graph, const Node& node);
 
 /// Scratch memory by op; see scratch_bytes.
 int64_t attention_decode_scratch(const DeviceInfo& info, const Graph& graph, const Node& node);

@@ -20,8 +20,8 @@ class CudaKernels : public KernelSet {
   bool takes_matmul(const Graph& graph, const Node& group) const override {
     return cuda::takes_matmul(info_, graph, group);
   }
-  bool attention_sums(const Graph& graph, const Node& node) const override {
-    return attention_grad_gives_sums(info_, graph, node);
+  bool attention_extras(const Graph& graph, const Node& node) const override {
+    return attention_has_extras(info_, graph, node);
   }
   bool has_kernel(const Graph& graph, const Node& node) const override { return cuda::has_kernel(info_, graph, node); }
   int64_t scratch_bytes(const Graph& graph, const Node& node) const override {

@@ -133,6 +133,54 @@ TEST_P(HopperAttentionTypes, SumsWhatItWrites) {
       check_hopper_sums(problem(B, T, H, head_dim(), dtype(), causal, dropout, documents));
 }
 
+// What is beside the result in eight bits is what a cast would make of it.
+void check_hopper_result_float8(AttentionProblem p) {
+  SCOPED_TRACE(name_of(p));
+  Example example(p);
+  ValueTypes types = example.out_types;
+  std::vector<HostTensor> in = example.forward_in, wide = KernelRun(make_hopper_attention(gpu_context(), p))(in, types);
+  p.float8 = true;
+  types.push_back({DType::kF8E4M3, types[0].shape});
+  constexpr float kFactor = 300.7f;  // as which some are too large
+  in.push_back(HostTensor({DType::kF32, {}}, {kFactor}));
+  std::vector<HostTensor> both = KernelRun(make_hopper_attention(gpu_context(), p))(in, types);
+  EXPECT_TRUE(both[0].data == wide[0].data);
+  EXPECT_TRUE(both[1].data == wide[1].data);
+  for (int64_t i = 0; i < wide[0].size(); ++i)
+    ASSERT_EQ(both[2][i], round_to(DType::kF8E4M3, float(wide[0][i]) * kFactor)) << i << ", " << wide[0][i];
+}
+
+// In eight bits dqkv is what a cast would make of it, and its sums keep their bits.
+void check_hopper_float8(AttentionProblem p, bool sums) {
+  SCOPED_TRACE(name_of(p));
+  std::vector<HostTensor> in = hopper_backward_inputs(p);
+  ValueTypes types{in[0].type};
+  p.sums = sums;
+  if (sums) types.push_back({DType::kF32, {3 * p.width()}});
+  std::vector<HostTensor> wide = KernelRun(make_hopper_attention_grad(gpu_context(), p))(in, types);
+  p.float8 = true;
+  types[0].dtype = DType::kF8E5M2;
+  constexpr float kFactor = 30000.7f;  // as which some are too large
+  in.push_back(HostTensor({DType::kF32, {}}, {kFactor}));
+  std::vector<HostTensor> narrow = KernelRun(make_hopper_attention_grad(gpu_context(), p))(in, types);
+  if (sums) {
+    EXPECT_TRUE(narrow[1].data == wide[1].data);
+  }
+  for (int64_t i = 0; i < wide[0].size(); ++i)
+    ASSERT_EQ(narrow[0][i], round_to(DType::kF8E5M2, float(wide[0][i]) * kFactor)) << i << ", " << wide[0][i];
+}
+
+TEST_P(HopperAttentionTypes, WritesEightBitsAsACastWould) {
+  if (!has_hopper()) GTEST_SKIP() << kNoHopper;
+  for (auto [causal, documents, dropout] : kHopperKinds)
+    for (auto [B, T, H] : {std::array<int64_t, 3>{1, 128, 1}, {2, 256, 3}, {3, 128, 60}, {1, 640, 2}, {12, 512, 12}})
+      for (bool sums : {false, true})
+        check_hopper_float8(problem(B, T, H, head_dim(), dtype(), causal, dropout, documents), sums);
+  for (auto [causal, documents, dropout] : kHopperKinds)
+    for (auto [B, T, H] : {std::array<int64_t, 3>{1, 128, 1}, {2, 256, 3}, {3, 128, 60}, {1, 640, 2}})
+      check_hopper_result_float8(problem(B, T, H, head_dim(), dtype(), causal, dropout, documents));
+}
+
 INSTANTIATE_TEST_SUITE_P(Gpu, HopperAttentionTypes, kHopperTypes, name_of_types);
 
 // Small, for compute-sanitizer (bench/gpu.sh sanitize).
@@ -142,6 +190,8 @@ TEST(GpuSanitized, HopperAttention) {
        {std::tuple{64, false, 0.0}, {64, true, 0.0}, {64, true, 0.2}, {128, false, 0.0}, {128, true, 0.2}}) {
     AttentionProblem p = problem(2, 384, 2, head_dim, DType::kBF16, true, dropout, documents);
     check_hopper_sums(p);
+    check_hopper_float8(p, true);
+    check_hopper_result_float8(p);
     Example(p).check(make_hopper_attention(gpu_context(), p), make_hopper_attention_grad(gpu_context(), p));
     AttentionProblem of_rank = of_ranks(2, problem(1, 512, 2, head_dim, DType::kBF16, true, dropout, documents));
     Example(of_rank).check(make_hopper_attention(gpu_context(), of_rank),
@@ -178,12 +228,19 @@ TEST_P(HopperSource, Compiles) {
     auto [causal, documents, dropout] = kHopperKinds[i];
     AttentionProblem p = problem(1, 128, 2, head_dim(), dtype(), causal, dropout, documents);
     if (documents) p.place = {2, 4, 0, 2, 2, 0};
-    expect_compiles(hopper_attention_source(p), {"attention"}, {{9, 0}});
+    bool plainest = i == 0;
+    for (bool float8 : plainest ? std::vector{true, false} : std::vector{false}) {
+      p.float8 = float8;
+      expect_compiles(hopper_attention_source(p), {"attention"}, {{9, 0}});
+    }
     for (bool sums : {false, true}) {
       p.sums = sums;
       expect_compiles(hopper_attention_rows_source(p), {"attention_rows", "attention_rows_and_sums"},
                       one_architecture());
       expect_compiles(hopper_attention_grad_source(p), {"attention_grad"}, {{9, 0}});
+      p.float8 = plainest;
+      if (p.float8) expect_compiles(hopper_attention_grad_source(p), {"attention_grad"}, {{9, 0}});
+      p.float8 = false;
     }
     if (!causal) continue;
     p.sums = false;

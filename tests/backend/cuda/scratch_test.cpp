@@ -135,7 +135,7 @@ TEST(AttentionScratch, IsOfTheKernelsThatAreChosen) {
 // By the kernels for Hopper alone, where they are chosen.
 TEST(AttentionSums, AreForSomeNodes) {
   auto gives = [](const DeviceInfo& info, const Graph& graph) {
-    return attention_grad_gives_sums(info, graph, graph.nodes()[0]);
+    return attention_has_extras(info, graph, graph.nodes()[0]);
   };
   DeviceInfo a100 = h200();
   a100.major = 8;
@@ -164,6 +164,23 @@ TEST(AttentionSums, AreInTheStepOfAnH200) {
   EXPECT_EQ(count(Precision::kFp16, {}), 12);
   EXPECT_EQ(count(Precision::kBf16, {"attention_sums"}), 0);
   EXPECT_EQ(count(Precision::kFp32, {}), 0);
+}
+
+// Nor do its forms in eight bits.
+TEST(AttentionFloat8, IsInTheStepOfAnH200) {
+  auto count = [](bool asked, std::vector<std::string> disabled) {
+    RunConfig config;
+    config.train.batch = 16;
+    config.compile.precision = Precision::kFp8;
+    config.compile.fp8_attention = asked;
+    config.compile.disable_passes = std::move(disabled);
+    Graph graph = compile_step(config, nominal_platform()).programs[0].plan.graph;
+    return std::count_if(graph.nodes().begin(), graph.nodes().end(),
+                         [](const Node& node) { return node.attrs.get_bool("float8", false); });
+  };
+  EXPECT_EQ(count(true, {}), 12 + 12) << "and what attention gives";
+  EXPECT_EQ(count(false, {}), 0);
+  EXPECT_EQ(count(true, {"attention_float8"}), 0);
 }
 
 // Weight gradients are cut into parts; what fills the device by itself, or has a short sum, is not.

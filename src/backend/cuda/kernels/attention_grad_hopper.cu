@@ -16,6 +16,8 @@
 // With kSums it also gives what kernels/attention_column_sums.cu makes sums of dqkv over B and T of: each warp the sums of
 // a head's dQ over the rows that it writes, and with kDropout those of dV.
 //
+// With kFloat8 dqkv is e5m2: rounded to Element, times a factor, rounded again, as a cast behind it would.
+//
 // The text before this says what kernels/attention_hopper.cuh wants, and kSums (not where kRanks are several).
 //
 // Where kRanks are several, a tile of keys may be seen by none of the rank's queries: its gradient is zero, and it has no
@@ -76,6 +78,8 @@ struct Arguments {
   float* dv_columns;  // (B, T / kTile, kWarps, H, D), with kDropout as well
   const int32_t* rank_at;  // where kRanks are several, and from there
   int32_t rank;
+  f8e5m2* dqkv8;  // (B, T, 3C), with kFloat8, and its factor
+  const float* factor;
   __device__ int tiles() const { return time / kTile; }  // of keys, as many as this rank has queries
   __device__ ZigZag zigzag() const { return {tiles(), rank}; }
   /// Of the keys of the same positions as queries i.
@@ -283,6 +287,23 @@ __device__ inline void store_columns(float* to, const Arguments& a, const Head& 
   sums = {};
 }
 
+/// The warp's 16 rows of a product times `scale` to rows of dqkv, through shared memory that may be written again and has
+/// them afterwards.
+template <int N>
+__device__ inline void write_gradients(const TensorMap& dqkv, void* staged, const float (&x)[N], const Arguments& a,
+                                       float scale, int column, int row, int b, const Worker& w) {
+  if constexpr (kFloat8) {
+    auto* bytes = static_cast<uint8_t*>(staged);
+#pragma unroll
+    for (int panel = 0; panel < N / 32; ++panel) stage_rows(bytes + panel * kPanelBytes, x + 32 * panel, scale, w);
+    __syncwarp();
+    int64_t width = 3 * int64_t(a.heads) * kHeadDim;
+    write_float8<N / 32>(a.dqkv8 + (int64_t(b) * a.time + row) * width + column, width, bytes, __ldg(a.factor), w);
+  } else {
+    write_rows(dqkv, staged, x, scale, column, row, b, w);
+  }
+}
+
 /// Begins dQ = dS k for 64 queries.
 __device__ inline void multiply_query_gradients(Shared& s, const Pending& tile, int buffer, const Worker& w,
                                                 float (&dq)[32]) {
@@ -324,7 +345,8 @@ __device__ inline void add_query_gradients(Shared& s, const TensorMap& dqkv, con
     }
     Head head(tile.index, a.heads);
     QueryPart part(w);
-    write_rows(dqkv, staged, dq, a.scale, head.h * kHeadDim + part.column, tile.i * kQueries + part.row, head.b, w);
+    write_gradients(dqkv, staged, dq, a, a.scale, head.h * kHeadDim + part.column, tile.i * kQueries + part.row,
+                    head.b, w);
     if (kSums) add_to_columns(columns, staged, w);
     return;
   }
@@ -353,10 +375,10 @@ __device__ inline void write_key_gradients(Shared& s, const TensorMap& dkv, cons
   int width = a.heads * kHeadDim, column = kFirstKey * width + head.h * kHeadDim;
   if (w.lane == 0) wait_copies_read();
   __syncwarp();
-  write_rows(dkv, staged, dk, a.scale, column, row, sample, w);
+  write_gradients(dkv, staged, dk, a, a.scale, column, row, sample, w);
   if (w.lane == 0) wait_copies_read();
   __syncwarp();
-  write_rows(dkv, staged, dv, kDropout ? a.dv_scale : 1, width + column, row, sample, w);
+  write_gradients(dkv, staged, dv, a, kDropout ? a.dv_scale : 1, width + column, row, sample, w);
   if (!kSums || !kDropout) return;
 #pragma unroll
   for (int panel = 0; panel < kPanels; ++panel) {

@@ -35,6 +35,8 @@ struct Arguments {
   Dropout dropout;
   const int32_t* rank_at;  // where kRanks are several, and from there
   int32_t rank;
+  f8e4m3* out8;  // (B, T, C), with kFloat8: the output as a cast behind it would give it, and the factor of that
+  const float* factor;
   __device__ Work work() const { return {batch * heads, shared, (time + kQueries - 1) / kQueries}; }
   /// In tiles of kKeys rows.
   __device__ ZigZag zigzag() const { return {time / kKeys, rank}; }
@@ -206,6 +208,12 @@ __device__ inline void write_output(Shared& s, const TensorMap& out, const Argum
   if (w.lane == 0) wait_copies_read();
   __syncwarp();
   write_rows(out, staged, o, 1, head.h * kHeadDim, row, head.b, w);
+  if constexpr (kFloat8) {
+    if (row >= a.time) return;
+    int64_t width = int64_t(a.heads) * kHeadDim;
+    f8e4m3* to = a.out8 + (int64_t(head.b) * a.time + row) * width + head.h * kHeadDim;
+    write_float8<kPanels>(to, width, staged, __ldg(a.factor), w);
+  }
 }
 
 __device__ inline void wait_for(Shared& s, const Tile& tile) {

@@ -1,7 +1,7 @@
 // What attention and its gradient on Hopper's tensor cores share: heads of 64 or 128, rings of tiles in shared memory,
 // and rows on their way to global memory.
 // The text before this says Element, TOKAMAK_ELEMENT (kernels/hopper.cuh), kCausal, kDocuments (only with kCausal),
-// kDropout, kRanks (several only with kCausal) and kHeadDim (64 or 128), and defines matrix_in_whole(): by which number dropout knows a head of
+// kDropout, kFloat8 (not with several ranks), kRanks (several only with kCausal) and kHeadDim (64 or 128), and defines matrix_in_whole(): by which number dropout knows a head of
 // this rank.
 // Legend: B batch, T time, H heads, D head_dim, C = H * D; qkv is (B, T, 3C) with q | k | v; i tiles of queries, j of
 // keys. Where kRanks are several, a rank's T rows of a sample are in a zig-zag, and keys and values in (kRanks B, T, 2C);
@@ -167,6 +167,28 @@ __device__ inline void write_rows(const TensorMap& tensor, void* staged, const f
   for (int panel = 0; panel < N / 32; ++panel)
     store_box(tensor, bytes + panel * kPanelBytes, column + panel * 64, row, b, used_once());
   commit_copies();
+}
+
+/// Eight elements times `factor` in eight bits.
+template <typename Float8>
+__device__ inline Vector<Float8, 8> to_float8(const Vector<Element, 8>& x, float factor) {
+  Vector<Float8, 8> y;
+#pragma unroll
+  for (int e = 0; e < 8; ++e) from_float(to_float(x[e]) * factor, y[e]);
+  return y;
+}
+
+/// The panels of 16 rows that stage_rows has left, times `factor` in eight bits, to rows that are `width` apart.
+template <int kCount, typename Float8>
+__device__ inline void write_float8(Float8* to, int64_t width, const void* staged, float factor, const Worker& w) {
+  const auto* bytes = static_cast<const uint8_t*>(staged);
+#pragma unroll
+  for (int i = 0; i < kCount * 4; ++i) {
+    int panel = i / 4, row = i % 4 * 4 + w.lane / 8, chunk = w.lane % 8;
+    const uint8_t* from = bytes + panel * kPanelBytes + row * 128 + (chunk ^ (row % 8)) * 16;
+    *reinterpret_cast<Vector<Float8, 8>*>(to + row * width + panel * 64 + chunk * 8) =
+        to_float8<Float8>(*reinterpret_cast<const Vector<Element, 8>*>(from), factor);
+  }
 }
 
 }  // namespace tokamak

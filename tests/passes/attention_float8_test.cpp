@@ -1,0 +1,142 @@
+#include "passes/attention_float8.h"
+
+#include "base/error.h"
+#include "ops/attention.h"
+#include "tests/support/fake_kernels.h"
+#include "tests/support/graph_text.h"
+#include "tests/support/random_tensors.h"
+
+namespace tokamak {
+namespace {
+
+using test::parse;
+
+PassContext with_kernel(bool has = true) {
+  PassContext context;
+  context.kernels = test::fake_kernels({.attention_extras = [has](const Graph&, const Node& node) {
+    return has && (node.op == &op::attention_grad || node.op == &op::attention);
+  }});
+  return context;
+}
+
+constexpr const char* kGraph = R"(graph g {
+  input qkv = %0 : bf16[2,8,24]
+  input out = %1 : bf16[2,8,8]
+  input lse = %2 : f32[2,2,8]
+  input dout = %3 : bf16[2,8,8]
+  input factor = %4 : f32[]
+  %5, %6 = attention_grad(%0, %1, %2, %3) {causal=true, dropout=0.0, heads=2, scale=0.5, stream=0, sums=true} #backward : bf16[2,8,24], f32[24]
+  %7 = cast(%5) {to="f32"} #backward : f32[2,8,24]
+  %8 = mul(%7, %4) #backward : f32[2,8,24]
+  %9 = cast(%8) {to="f8e5m2"} #backward : f8e5m2[2,8,24]
+  %10 = reshape(%9) {shape=[16,24]} #backward : f8e5m2[16,24]
+  %11 = cast(%10) {to="f32"} : f32[16,24]
+  result y = %11
+  result bias = %6
+})";
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  size_t at = text.find(from);
+  TOKAMAK_CHECK(at != std::string::npos, "'{}' is not in the text", from);
+  return text.replace(at, from.size(), to);
+}
+
+TEST(AttentionFloat8, TakesTheCast) {
+  Graph before = parse(kGraph), after = before;
+  EXPECT_TRUE(attention_float8(after, with_kernel()));
+  EXPECT_EQ(print(after), test::canonical(R"(graph g {
+    input qkv = %0 : bf16[2,8,24]
+    input out = %1 : bf16[2,8,8]
+    input lse = %2 : f32[2,2,8]
+    input dout = %3 : bf16[2,8,8]
+    input factor = %4 : f32[]
+    %5, %6 = attention_grad(%0, %1, %2, %3, %4) {causal=true, dropout=0.0, float8=true, heads=2, scale=0.5, stream=0, sums=true} #backward : f8e5m2[2,8,24], f32[24]
+    %7 = reshape(%5) {shape=[16,24]} #backward : f8e5m2[16,24]
+    %8 = cast(%7) {to="f32"} : f32[16,24]
+    result y = %8
+    result bias = %6
+  })"));
+  test::expect_same_meaning(before, after);
+  EXPECT_FALSE(attention_float8(after, with_kernel())) << "a second time";
+}
+
+// What attention gives is read in 16 bits, too.
+TEST(AttentionFloat8, GivesTheResultBesideItself) {
+  Graph before = parse(R"(graph g {
+    input qkv = %0 : bf16[2,8,24]
+    input documents = %1 : i32[2,8]
+    input factor = %2 : f32[]
+    %3, %4 = attention(%0, %1) {causal=true, dropout=0.0, heads=2, scale=0.5, stream=0} : bf16[2,8,8], f32[2,2,8]
+    %5 = cast(%3) {to="f32"} : f32[2,8,8]
+    %6 = mul(%5, %2) : f32[2,8,8]
+    %7 = cast(%6) {to="f8e4m3"} : f8e4m3[2,8,8]
+    %8 = cast(%7) {to="f32"} : f32[2,8,8]
+    result y = %8
+    result out = %3
+    result lse = %4
+  })");
+  Graph after = before;
+  EXPECT_TRUE(attention_float8(after, with_kernel()));
+  EXPECT_EQ(print(after), test::canonical(R"(graph g {
+    input qkv = %0 : bf16[2,8,24]
+    input documents = %1 : i32[2,8]
+    input factor = %2 : f32[]
+    %3, %4, %5 = attention(%0, %1, %2) {causal=true, dropout=0.0, float8=true, heads=2, scale=0.5, stream=0} : bf16[2,8,8], f32[2,2,8], f8e4m3[2,8,8]
+    %6 = cast(%5) {to="f32"} : f32[2,8,8]
+    result y = %6
+    result out = %3
+    result lse = %4
+  })"));
+  test::expect_same_meaning(before, after);
+}
+
+TEST(AttentionFloat8, AsksTheTargetForEachNode) {
+  Graph graph = parse(kGraph);
+  EXPECT_FALSE(attention_float8(graph, with_kernel(false)));
+  EXPECT_EQ(print(graph), test::canonical(kGraph));
+}
+
+// Where another node needs it in 16 bits, what is cast is something else, or the factor is not one number for all.
+TEST(AttentionFloat8, LeavesOtherGradients) {
+  const std::string text = kGraph;
+  for (const std::string& other :
+       {replaced(text, "result bias", "result dqkv = %5\n  result bias"),
+        replaced(text, "result bias", "result scaled = %8\n  result bias"),
+        replaced(text, "factor = %4 : f32[]", "factor = %4 : f32[24]"), replaced(text, "mul(%7, %4)", "sub(%7, %4)"),
+        replaced(text, "sums=true} #backward : bf16[2,8,24], f32[24]\n  %7 = cast(%5)",
+                 "sums=true} #backward : bf16[2,8,24], f32[24]\n  %7 = cast(%0)")}) {
+    Graph graph = parse(other);
+    EXPECT_FALSE(attention_float8(graph, with_kernel())) << other;
+  }
+}
+
+TEST(AttentionFloat8, LeavesOtherTypes) {
+  std::string text =
+      replaced(kGraph, "{to=\"f8e5m2\"} #backward : f8e5m2[2,8,24]", "{to=\"bf16\"} #backward : bf16[2,8,24]");
+  Graph graph = parse(replaced(text, "f8e5m2[16,24]", "bf16[16,24]"));
+  EXPECT_FALSE(attention_float8(graph, with_kernel()));
+}
+
+// A factor that is made behind the node.
+TEST(AttentionFloat8, WantsTheFactorBefore) {
+  std::string text = replaced(kGraph, "mul(%7, %4)", "mul(%7, %12)");
+  Graph graph = parse(replaced(text, "  %8 = ", "  %12 = exp(%4) : f32[]\n  %8 = "));
+  EXPECT_FALSE(attention_float8(graph, with_kernel()));
+}
+
+TEST(AttentionFloat8, IsOnWithFloat8AndFusion) {
+  for (const Pass& pass : pipeline()) {
+    if (pass.name != "attention_float8") continue;
+    PassContext context = with_kernel();
+    EXPECT_FALSE(pass.enabled(context));
+    context.options.precision = Precision::kFp8;
+    EXPECT_TRUE(pass.enabled(context));
+    context.options.disable_passes = {"fuse"};
+    EXPECT_FALSE(pass.enabled(context));
+    return;
+  }
+  FAIL() << "not in the pipeline";
+}
+
+}  // namespace
+}  // namespace tokamak
