@@ -64,6 +64,11 @@ PARTS = {"prepare": lambda work: Interrupted(work, prepare_scenario()),
          "endless": Endless,
          "evaluated": SavedAndEvaluated}
 
+# Others do nearly the same with another kind of run.
+SHORT = {"prepare", "processes", "saving, shares", "one rank", "restarted", "changing", "kept stages", "lost ranks", "hosts",
+         "launchers", "flipped", "power, prepare", "power, processes", "surroundings", "input", "reading", "readers",
+         "replaced", "outputs", "endless", "evaluated"}
+
 
 def print_table(rows):
     print(f"| {'command':<11} | {'fault':<34} | {'cases':>5} | {'held':>5} |")
@@ -78,11 +83,12 @@ def main():
     parser.add_argument("--cases", type=int, default=4, help="of each kind of fault")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", choices=PARTS, help="one part")
+    parser.add_argument("--short", action="store_true", help="one part of several that are nearly alike")
     arguments = parser.parse_args()
     program = str(Path(arguments.program).resolve())
     rows, failures = [], []
     for name, part in PARTS.items():
-        if arguments.only not in (None, name):
+        if arguments.only not in (None, name) or (arguments.short and name not in SHORT):
             continue
         memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
         with tempfile.TemporaryDirectory(prefix="tokamak_chaos_", dir=memory) as folder:
