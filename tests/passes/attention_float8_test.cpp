@@ -117,6 +117,20 @@ TEST(AttentionFloat8, LeavesOtherTypes) {
   EXPECT_FALSE(attention_float8(graph, with_kernel()));
 }
 
+// What the backward pass casts again is not kept from the forward pass on.
+TEST(AttentionFloat8, LeavesCastsThatAreComputedAgain) {
+  Graph graph = parse(R"(graph g {
+    input qkv = %0 : bf16[2,8,24]
+    input factor = %1 : f32[]
+    %2, %3 = attention(%0) {causal=true, dropout=0.0, heads=2, scale=0.5, stream=0} : bf16[2,8,8], f32[2,2,8]
+    %4 = cast(%2) {to="f32"} #backward : f32[2,8,8]
+    %5 = mul(%4, %1) #backward : f32[2,8,8]
+    %6 = cast(%5) {to="f8e4m3"} #backward : f8e4m3[2,8,8]
+    result y = %6
+  })");
+  EXPECT_FALSE(attention_float8(graph, with_kernel()));
+}
+
 // A factor that is made behind the node.
 TEST(AttentionFloat8, WantsTheFactorBefore) {
   std::string text = replaced(kGraph, "mul(%7, %4)", "mul(%7, %12)");
