@@ -3,6 +3,7 @@
 
 #include "config/mesh_config.h"
 #include "passes/step_mesh.h"
+#include "tests/passes/replaced.h"
 #include "tests/passes/sharded_run.h"
 #include "tests/passes/training_step.h"
 #include "tests/support/graph_text.h"
@@ -10,12 +11,6 @@
 #include <string>
 
 namespace tokamak::test {
-
-inline std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  for (size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size()))
-    text.replace(at, from.size(), to);
-  return text;
-}
 
 /// The context of a step over tensor ranks. Products may store and read more matrices.
 inline PassContext async_context(const MeshConfig& config, Precision precision, bool async) {

@@ -1,8 +1,7 @@
 #include "passes/attention_float8.h"
 
-#include "base/error.h"
-#include "ops/attention.h"
-#include "tests/support/fake_kernels.h"
+#include "tests/passes/attention_extras.h"
+#include "tests/passes/replaced.h"
 #include "tests/support/graph_text.h"
 #include "tests/support/random_tensors.h"
 
@@ -10,14 +9,8 @@ namespace tokamak {
 namespace {
 
 using test::parse;
-
-PassContext with_kernel(bool has = true) {
-  PassContext context;
-  context.kernels = test::fake_kernels({.attention_extras = [has](const Graph&, const Node& node) {
-    return has && (node.op == &op::attention_grad || node.op == &op::attention);
-  }});
-  return context;
-}
+using test::replaced;
+using test::with_attention_extras;
 
 constexpr const char* kGraph = R"(graph g {
   input qkv = %0 : bf16[2,8,24]
@@ -35,15 +28,9 @@ constexpr const char* kGraph = R"(graph g {
   result bias = %6
 })";
 
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  size_t at = text.find(from);
-  TOKAMAK_CHECK(at != std::string::npos, "'{}' is not in the text", from);
-  return text.replace(at, from.size(), to);
-}
-
 TEST(AttentionFloat8, TakesTheCast) {
   Graph before = parse(kGraph), after = before;
-  EXPECT_TRUE(attention_float8(after, with_kernel()));
+  EXPECT_TRUE(attention_float8(after, with_attention_extras()));
   EXPECT_EQ(print(after), test::canonical(R"(graph g {
     input qkv = %0 : bf16[2,8,24]
     input out = %1 : bf16[2,8,8]
@@ -57,7 +44,7 @@ TEST(AttentionFloat8, TakesTheCast) {
     result bias = %6
   })"));
   test::expect_same_meaning(before, after);
-  EXPECT_FALSE(attention_float8(after, with_kernel())) << "a second time";
+  EXPECT_FALSE(attention_float8(after, with_attention_extras())) << "a second time";
 }
 
 // What attention gives is read in 16 bits, too.
@@ -76,7 +63,7 @@ TEST(AttentionFloat8, GivesTheResultBesideItself) {
     result lse = %4
   })");
   Graph after = before;
-  EXPECT_TRUE(attention_float8(after, with_kernel()));
+  EXPECT_TRUE(attention_float8(after, with_attention_extras()));
   EXPECT_EQ(print(after), test::canonical(R"(graph g {
     input qkv = %0 : bf16[2,8,24]
     input documents = %1 : i32[2,8]
@@ -92,7 +79,7 @@ TEST(AttentionFloat8, GivesTheResultBesideItself) {
 
 TEST(AttentionFloat8, AsksTheTargetForEachNode) {
   Graph graph = parse(kGraph);
-  EXPECT_FALSE(attention_float8(graph, with_kernel(false)));
+  EXPECT_FALSE(attention_float8(graph, with_attention_extras(false)));
   EXPECT_EQ(print(graph), test::canonical(kGraph));
 }
 
@@ -106,7 +93,7 @@ TEST(AttentionFloat8, LeavesOtherGradients) {
         replaced(text, "sums=true} #backward : bf16[2,8,24], f32[24]\n  %7 = cast(%5)",
                  "sums=true} #backward : bf16[2,8,24], f32[24]\n  %7 = cast(%0)")}) {
     Graph graph = parse(other);
-    EXPECT_FALSE(attention_float8(graph, with_kernel())) << other;
+    EXPECT_FALSE(attention_float8(graph, with_attention_extras())) << other;
   }
 }
 
@@ -114,7 +101,7 @@ TEST(AttentionFloat8, LeavesOtherTypes) {
   std::string text =
       replaced(kGraph, "{to=\"f8e5m2\"} #backward : f8e5m2[2,8,24]", "{to=\"bf16\"} #backward : bf16[2,8,24]");
   Graph graph = parse(replaced(text, "f8e5m2[16,24]", "bf16[16,24]"));
-  EXPECT_FALSE(attention_float8(graph, with_kernel()));
+  EXPECT_FALSE(attention_float8(graph, with_attention_extras()));
 }
 
 // What the backward pass casts again is not kept from the forward pass on.
@@ -128,28 +115,23 @@ TEST(AttentionFloat8, LeavesCastsThatAreComputedAgain) {
     %6 = cast(%5) {to="f8e4m3"} #backward : f8e4m3[2,8,8]
     result y = %6
   })");
-  EXPECT_FALSE(attention_float8(graph, with_kernel()));
+  EXPECT_FALSE(attention_float8(graph, with_attention_extras()));
 }
 
 // A factor that is made behind the node.
 TEST(AttentionFloat8, WantsTheFactorBefore) {
   std::string text = replaced(kGraph, "mul(%7, %4)", "mul(%7, %12)");
   Graph graph = parse(replaced(text, "  %8 = ", "  %12 = exp(%4) : f32[]\n  %8 = "));
-  EXPECT_FALSE(attention_float8(graph, with_kernel()));
+  EXPECT_FALSE(attention_float8(graph, with_attention_extras()));
 }
 
 TEST(AttentionFloat8, IsOnWithFloat8AndFusion) {
-  for (const Pass& pass : pipeline()) {
-    if (pass.name != "attention_float8") continue;
-    PassContext context = with_kernel();
-    EXPECT_FALSE(pass.enabled(context));
-    context.options.precision = Precision::kFp8;
-    EXPECT_TRUE(pass.enabled(context));
-    context.options.disable_passes = {"fuse"};
-    EXPECT_FALSE(pass.enabled(context));
-    return;
-  }
-  FAIL() << "not in the pipeline";
+  PassContext context = with_attention_extras();
+  auto pass = std::ranges::find(pipeline(), "attention_float8", &Pass::name);
+  ASSERT_NE(pass, pipeline().end());
+  EXPECT_FALSE(pass->enabled(context));
+  context.options.precision = Precision::kFp8;
+  test::expect_off_without_fusion("attention_float8", context);
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "passes/attention_sums.h"
 
-#include "ops/attention.h"
-#include "tests/support/fake_kernels.h"
+#include "tests/passes/attention_extras.h"
 #include "tests/support/graph_text.h"
 #include "tests/support/random_tensors.h"
 
@@ -9,13 +8,7 @@ namespace tokamak {
 namespace {
 
 using test::parse;
-
-PassContext with_kernel(bool has = true) {
-  PassContext context;
-  context.kernels = test::fake_kernels(
-      {.attention_extras = [has](const Graph&, const Node& node) { return has && node.op == &op::attention_grad; }});
-  return context;
-}
+using test::with_attention_extras;
 
 constexpr const char* kGraph = R"(graph g {
   input qkv = %0 : bf16[2,8,24]
@@ -32,7 +25,7 @@ constexpr const char* kGraph = R"(graph g {
 
 TEST(AttentionSums, TakesTheBiasGradient) {
   Graph before = parse(kGraph), after = before;
-  EXPECT_TRUE(attention_sums(after, with_kernel()));
+  EXPECT_TRUE(attention_sums(after, with_attention_extras()));
   EXPECT_EQ(print(after), test::canonical(R"(graph g {
     input qkv = %0 : bf16[2,8,24]
     input out = %1 : bf16[2,8,8]
@@ -46,7 +39,7 @@ TEST(AttentionSums, TakesTheBiasGradient) {
     result bias = %8
   })"));
   test::expect_same_meaning(before, after);
-  EXPECT_FALSE(attention_sums(after, with_kernel())) << "a second time";
+  EXPECT_FALSE(attention_sums(after, with_attention_extras())) << "a second time";
 }
 
 // With documents, and with gradients that are added up over micro-batches.
@@ -65,7 +58,7 @@ TEST(AttentionSums, WorksWithDocumentsAndAccumulation) {
     update %5 = %8
   })");
   Graph after = before;
-  EXPECT_TRUE(attention_sums(after, with_kernel()));
+  EXPECT_TRUE(attention_sums(after, with_attention_extras()));
   EXPECT_EQ(test::count_ops(after, "reduce_sum"), 0);
   EXPECT_EQ(test::count_ops(after, "reshape"), 0);
   test::expect_same_meaning(before, after);
@@ -73,7 +66,7 @@ TEST(AttentionSums, WorksWithDocumentsAndAccumulation) {
 
 TEST(AttentionSums, AsksTheTargetForEachNode) {
   Graph graph = parse(kGraph);
-  EXPECT_FALSE(attention_sums(graph, with_kernel(false)));
+  EXPECT_FALSE(attention_sums(graph, with_attention_extras(false)));
   EXPECT_EQ(print(graph), test::canonical(kGraph));
 }
 
@@ -86,21 +79,11 @@ TEST(AttentionSums, LeavesOtherSums) {
     text.replace(text.find(last), last.size(),
                  "%7 = exp(%6) : " + std::string(sum).substr(std::string(sum).rfind("f32")));
     Graph graph = parse(text);
-    EXPECT_FALSE(attention_sums(graph, with_kernel())) << sum;
+    EXPECT_FALSE(attention_sums(graph, with_attention_extras())) << sum;
   }
 }
 
-TEST(AttentionSums, IsOffWithoutFusion) {
-  for (const Pass& pass : pipeline()) {
-    if (pass.name != "attention_sums") continue;
-    PassContext context = with_kernel();
-    EXPECT_TRUE(pass.enabled(context));
-    context.options.disable_passes = {"fuse"};
-    EXPECT_FALSE(pass.enabled(context));
-    return;
-  }
-  FAIL() << "not in the pipeline";
-}
+TEST(AttentionSums, IsOffWithoutFusion) { test::expect_off_without_fusion("attention_sums", with_attention_extras()); }
 
 }  // namespace
 }  // namespace tokamak
