@@ -74,7 +74,7 @@ std::shared_ptr<const Tokenizer> find_tokenizer(const RunConfig& config, const O
         "--vocab={}",
         model.checkpoint.path.string(),
         config.data.tokenizer.empty() ? config.data.path.front() : config.data.tokenizer,
-        (run_folder_of(model.checkpoint.path) / "tokenizer").string());
+        (run_folder_of(model.checkpoint.path) / kTokenizerFolder).string());
   return tokenizer;
 }
 

@@ -14,11 +14,11 @@ namespace tokamak {
 namespace {
 
 // Messages of context ranks, and sums over tensor ranks that no gather follows, wait for those of other blocks.
-struct Depths {
+struct StageDepths {
   int64_t few = 1, more = 2;
 };
-Depths depths_of(const MeshConfig& mesh) {
-  return mesh.context > 1 || (mesh.tensor > 1 && !mesh.sequence) ? Depths{4, 6} : Depths{};
+StageDepths stage_depths_of(const MeshConfig& mesh) {
+  return mesh.context > 1 || (mesh.tensor > 1 && !mesh.sequence) ? StageDepths{4, 6} : StageDepths{};
 }
 
 constexpr const char* kSums = "sync_gradients";
@@ -27,7 +27,7 @@ class PipeComposer {
  public:
   explicit PipeComposer(const Composition& c)
       : c_(c), mesh_(c.layout.mesh), num_chunks_(mesh_.pipe * mesh_.interleave),
-        depths_(depths_of(mesh_)), estimate_{c.layout, {}, {}} {
+        depths_(stage_depths_of(mesh_)), estimate_{c.layout, {}, {}} {
     // By then every stage has all that it can have in flight.
     int64_t few = std::min(c.layout.micro_batches, 4 * mesh_.pipe);
     schedule_ = make_pipe_actions(mesh_.schedule, mesh_.pipe, mesh_.interleave, few);
@@ -295,7 +295,7 @@ class PipeComposer {
   const Composition& c_;
   const MeshConfig& mesh_;
   int64_t num_chunks_;
-  Depths depths_;
+  StageDepths depths_;
   Estimate estimate_;
   PipeSchedule schedule_;
   std::vector<int64_t> first_block_;

@@ -1,5 +1,6 @@
 #include "advise/compose.h"
 
+#include "base/bytes.h"
 #include "base/parallel_tasks.h"
 
 #include <algorithm>
@@ -8,16 +9,14 @@
 namespace tokamak {
 namespace {
 
-constexpr double kGiB = double(int64_t(1) << 30);
-
 // With fewer, a step's peak of memory may be in another place than with many, and messages that wait for those of other
 // blocks have no others to wait for. A line to many blocks begins at more: what it errs by grows with them.
-struct Depths {
+struct LayerDepths {
   int64_t few = 4, more = 6;
 };
 constexpr int64_t kMany = 64;  // layers
 
-Depths depths_of(const ParallelLayout& layout, int64_t layers) {
+LayerDepths layer_depths_of(const ParallelLayout& layout, int64_t layers) {
   constexpr int64_t kManyRanks = 12;
   const MeshConfig& mesh = layout.mesh;
   // Over more ranks than a node has gradients that are sent beside the backward pass wait for one another; buckets end
@@ -25,15 +24,15 @@ Depths depths_of(const ParallelLayout& layout, int64_t layers) {
   bool sends_beside = layout.micro_batches == 1 || !adds_gradients_once(mesh.zero);
   bool waits = mesh.context > 1 || mesh.zero == 3 || (sends_beside && mesh.data >= kManyRanks);
   if (!waits) return {};
-  return layers < kMany ? Depths{6, 16} : Depths{10, 16};
+  return layers < kMany ? LayerDepths{6, 16} : LayerDepths{10, 16};
 }
 
-constexpr Depths kDeep = {16, 32};
+constexpr LayerDepths kDeep = {16, 32};
 
 class StepComposer {
  public:
   explicit StepComposer(const Composition& c)
-      : c_(c), depths_(depths_of(c.layout, c.layers)), estimate_{c.layout, {}, {}} {}
+      : c_(c), depths_(layer_depths_of(c.layout, c.layers)), estimate_{c.layout, {}, {}} {}
 
   Estimate run() {
     std::optional<bool> sums_with_last = false;  // first without, which takes less to compile
@@ -124,7 +123,7 @@ class StepComposer {
   }
 
   const Composition& c_;
-  Depths depths_;
+  LayerDepths depths_;
   Estimate estimate_;
 };
 

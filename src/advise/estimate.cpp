@@ -2,11 +2,11 @@
 
 #include "advise/compose.h"
 #include "advise/links.h"
+#include "base/bytes.h"
 
 namespace tokamak {
 namespace {
 
-constexpr double kGiB = double(int64_t(1) << 30);
 constexpr double kPlannedShare = 0.98;
 constexpr double kCommunicatorBytes = kGiB;
 

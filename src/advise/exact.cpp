@@ -2,6 +2,7 @@
 
 #include "advise/estimate.h"
 #include "advise/links.h"
+#include "base/bytes.h"
 #include "compile/compiled_run.h"
 
 #include <cmath>
@@ -18,7 +19,6 @@ CompiledLayout compile_layout(const RunConfig& config, const ParallelLayout& lay
 
 std::optional<CompiledLayout> compile_within_memory(const RunConfig& config, ParallelLayout& layout,
                                                     const ClusterConfig& cluster, const Platform& platform) {
-  constexpr double kGiB = double(int64_t(1) << 30);
   constexpr int kTries = 3;
   double available = usable_bytes(cluster, layout.mesh);
   CompiledLayout compiled = compile_layout(config, layout, cluster, platform);

@@ -3,6 +3,7 @@
 #include "advise/day.h"
 #include "advise/flops.h"
 #include "advise/megatron.h"
+#include "base/bytes.h"
 #include "config/cluster.h"
 #include "config/gpus.h"
 
@@ -13,8 +14,6 @@
 
 namespace tokamak {
 namespace {
-
-constexpr double kGiB = double(int64_t(1) << 30);
 
 // 300 billion tokens on A100s.
 Example gpt3_days(const char* model, double parameters, double tera, double known, int gpus = 480) {

@@ -3,6 +3,7 @@
 #include "advise/day.h"
 #include "advise/format_failures.h"
 #include "advise/recipe.h"
+#include "base/bytes.h"
 #include "base/json.h"
 #include "graph/gpu_target.h"
 #include "model/model.h"
@@ -20,7 +21,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kGiB = double(int64_t(1) << 30);
 constexpr size_t kColumn = 9;
 
 // In less than `width` columns, so that a blank stands before it. What is far too long gets an exponent.

@@ -11,7 +11,7 @@
 namespace tokamak {
 namespace {
 
-constexpr MegatronRow kRows[] = {
+constexpr MegatronRow kMegatronRows[] = {
     {1.7, 24, 2304, 24, 1, 1, 32, 512, 137, true},    {3.6, 32, 3072, 30, 2, 1, 64, 512, 138},
     {7.5, 32, 4096, 36, 4, 1, 128, 512, 142},         {18.4, 48, 6144, 40, 8, 1, 256, 1024, 135},
     {39.1, 64, 8192, 48, 8, 2, 512, 1536, 138},       {76.1, 80, 10240, 60, 8, 4, 1024, 1792, 140},
@@ -122,7 +122,7 @@ MegatronStep predict(const MegatronRow& row, const ClusterConfig& cluster, int64
 
 }  // namespace
 
-std::span<const MegatronRow> megatron_rows() { return kRows; }
+std::span<const MegatronRow> megatron_rows() { return kMegatronRows; }
 
 double MegatronStep::seconds() const {
   return matmul + attention + memory_bound + tensor + pipe + data + bubble + optimizer;

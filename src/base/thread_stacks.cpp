@@ -29,16 +29,16 @@ void pause_for(long nanoseconds) {
   ::nanosleep(&time, nullptr);
 }
 
-void say(const char* text) {
+void write_out(const char* text) {
   if (::write(STDERR_FILENO, text, std::strlen(text)) < 0) {
     // Nobody listens.
   }
 }
 
-void say(int number) {
+void write_out(int number) {
   std::array<char, 16> digits{};
   std::to_chars(digits.data(), digits.data() + digits.size() - 1, number);
-  say(digits.data());
+  write_out(digits.data());
 }
 
 void tell_own_stack() {
@@ -47,11 +47,11 @@ void tell_own_stack() {
   std::array<char, 16> name{};
   while (speaks.test_and_set()) pause_for(100'000);
   ::prctl(PR_GET_NAME, name.data());
-  say("thread ");
-  say(int(::syscall(SYS_gettid)));
-  say(" (");
-  say(name.data());
-  say("):\n");
+  write_out("thread ");
+  write_out(int(::syscall(SYS_gettid)));
+  write_out(" (");
+  write_out(name.data());
+  write_out("):\n");
   ::backtrace_symbols_fd(frames.data(), ::backtrace(frames.data(), kMost), STDERR_FILENO);
   --silent;
   speaks.clear();
@@ -85,12 +85,12 @@ void ask_others() {
 }
 
 // One that comes from this process itself was sent by ask_others() to this thread.
-void on_signal(int, siginfo_t* info, void*) {
+void on_stack_signal(int, siginfo_t* info, void*) {
   int error = errno;
   if (info->si_code != SI_TKILL || info->si_pid != ::getpid()) {
-    say("stacks of process ");
-    say(int(::getpid()));
-    say(":\n");
+    write_out("stacks of process ");
+    write_out(int(::getpid()));
+    write_out(":\n");
     ask_others();
     ++silent;
   }
@@ -104,7 +104,7 @@ void tell_stacks_on_request() {
   std::array<void*, 4> frames;
   ::backtrace(frames.data(), int(frames.size()));  // loads what it needs
   struct sigaction action = {};
-  action.sa_sigaction = on_signal;
+  action.sa_sigaction = on_stack_signal;
   action.sa_flags = SA_SIGINFO | SA_RESTART;
   ::sigaction(SIGUSR1, &action, nullptr);
 }

@@ -15,14 +15,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr size_t kPiece = size_t(4) << 20;  // bytes that are copied at a time
-constexpr std::string_view kTokenizerFolder = "tokenizer";
+constexpr size_t kCopiedBytes = size_t(4) << 20;  // bytes that are copied at a time
 
 void write_file(const CheckpointFile& file, const fs::path& to) {
   AtomicFile copy(to);
   std::vector<std::byte> piece;
   for (std::span<const std::byte> left = file.bytes(); !left.empty(); left = left.subspan(piece.size())) {
-    piece.resize(std::min(kPiece, left.size()));
+    piece.resize(std::min(kCopiedBytes, left.size()));
     file.read(left.first(piece.size()), piece);
     copy.write(piece);
   }

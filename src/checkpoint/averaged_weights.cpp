@@ -11,10 +11,10 @@
 namespace tokamak {
 namespace {
 
-const std::string kPrefix = std::string(kWeightAverage) + ".";
+const std::string kAveragePrefix = std::string(kWeightAverage) + ".";
 
 std::string averaged_parameter(std::string_view tensor) {
-  return std::string(tensor.starts_with(kPrefix) ? tensor.substr(kPrefix.size()) : std::string_view());
+  return std::string(tensor.starts_with(kAveragePrefix) ? tensor.substr(kAveragePrefix.size()) : std::string_view());
 }
 
 float updates_of(const SafetensorsReader& reader) {
@@ -36,7 +36,8 @@ FoundCheckpoint with_weights(FoundCheckpoint checkpoint, std::string_view weight
   std::shared_ptr<const CheckpointFile> file = open_verified(checkpoint.path, kOptimizerFile);
   SafetensorsReader reader(file);
   std::vector<std::string> names = reader.names();
-  if (std::none_of(names.begin(), names.end(), [](const std::string& name) { return name.starts_with(kPrefix); }))
+  if (std::none_of(names.begin(), names.end(),
+                   [](const std::string& name) { return name.starts_with(kAveragePrefix); }))
     user_error(kExpected, path, "none (its run had optimizer.ema = 0)", kRemedy);
   if (updates_of(reader) < 1) user_error(kExpected, path, "one of no update", "train on, or use --weights=last");
   checkpoint.files = {{kModelFile, file}};

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::string_view kPrefix = "step_";
+constexpr std::string_view kStepPrefix = "step_";
 constexpr std::string_view kTemporary = ".tmp";
 
 // What does not tell its kind is not left out: opening it tells why.
@@ -74,16 +74,16 @@ std::optional<fs::path> run_with_checkpoints(const fs::path& named) {
   return is_it ? std::optional(around) : std::nullopt;
 }
 
-std::string checkpoint_name(int64_t step) { return fmt::format("{}{:08}", kPrefix, step); }
+std::string checkpoint_name(int64_t step) { return fmt::format("{}{:08}", kStepPrefix, step); }
 
 bool is_checkpoint_name(std::string_view name) {
-  if (!name.starts_with(kPrefix) || name.size() == kPrefix.size()) return false;
-  name.remove_prefix(kPrefix.size());
+  if (!name.starts_with(kStepPrefix) || name.size() == kStepPrefix.size()) return false;
+  name.remove_prefix(kStepPrefix.size());
   return std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
 int64_t step_of_checkpoint(const fs::path& checkpoint) {
-  std::string digits = checkpoint.filename().string().substr(kPrefix.size());
+  std::string digits = checkpoint.filename().string().substr(kStepPrefix.size());
   int64_t step = 0;
   std::from_chars(digits.data(), digits.data() + digits.size(), step);
   return step;

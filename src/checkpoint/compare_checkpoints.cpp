@@ -13,7 +13,7 @@
 namespace tokamak {
 namespace {
 
-constexpr int64_t kPiece = int64_t(1) << 20;  // elements at a time
+constexpr int64_t kComparedElements = int64_t(1) << 20;  // elements at a time
 
 /// The tensors of one side and of one kind: parameters, or the optimizer's states.
 class Tensors {
@@ -139,8 +139,8 @@ void compare_elements(TensorDifference& difference, const Tensors& a, const Tens
   const std::string& name = difference.name;
   ElementComparison comparison(difference);
   int64_t elements = num_elements(difference.a->shape);
-  for (int64_t at = 0; at < elements; at += kPiece) {
-    int64_t count = std::min(kPiece, elements - at);
+  for (int64_t at = 0; at < elements; at += kComparedElements) {
+    int64_t count = std::min(kComparedElements, elements - at);
     auto piece_of = [&](const Tensors& tensors, DType dtype) {
       return tensors.bytes(name).subspan(size_t(at * dtype_bytes(dtype)), size_t(count * dtype_bytes(dtype)));
     };

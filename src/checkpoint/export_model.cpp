@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int64_t kPiece = int64_t(1) << 20;  // elements at a time
+constexpr int64_t kExportedElements = int64_t(1) << 20;  // elements at a time
 
 int64_t total_bytes(const std::vector<NamedType>& tensors) {
   int64_t bytes = 0;
@@ -135,7 +135,8 @@ class ModelWriter {
     std::optional<MeanRow> mean;
     if (more_rows > 0) mean.emplace(num_elements(from.shape) / from.shape[0]);
     do {
-      std::span<const std::byte> piece = left.first(std::min(left.size(), size_t(kPiece * dtype_bytes(from.dtype))));
+      std::span<const std::byte> piece =
+          left.first(std::min(left.size(), size_t(kExportedElements * dtype_bytes(from.dtype))));
       require_finite(tensor.name, piece, from.dtype);
       if (mean) mean->add(piece, from.dtype);
       write_piece(writer, tensor, piece, from.dtype, total);

@@ -17,18 +17,18 @@ using nlohmann::json;
 
 namespace {
 
-struct Candidate {
+struct SharedCandidate {
   std::string name;
   int64_t serial;
 };
 
-struct Candidates {
-  std::vector<Candidate> readable;   // written last first
-  std::vector<std::string> reasons;  // why others are not
+struct SharedCandidates {
+  std::vector<SharedCandidate> readable;  // written last first
+  std::vector<std::string> reasons;       // why others are not
 };
 
 // Of the rank that leads; where machines share no folders, others may see none or other ones.
-Candidates candidates_of_leader(const fs::path& out, const MeshRanks& ranks) {
+SharedCandidates candidates_of_leader(const fs::path& out, const MeshRanks& ranks) {
   json said;
   if (leads(&ranks)) {
     CheckpointListing listing = read_checkpoints(checkpoints_folder(out));
@@ -37,7 +37,7 @@ Candidates candidates_of_leader(const fs::path& out, const MeshRanks& ranks) {
       said["readable"].push_back({checkpoint.path.filename().string(), checkpoint.record.serial});
   }
   said = json::parse(adopt(ranks.world(), said.dump(-1, ' ', false, json::error_handler_t::replace)));
-  Candidates candidates;
+  SharedCandidates candidates;
   for (const json& one : said["readable"])
     candidates.readable.push_back({one[0].get<std::string>(), one[1].get<int64_t>()});
   candidates.reasons = said["reasons"].get<std::vector<std::string>>();
@@ -75,10 +75,10 @@ std::string first_problem(const MeshRanks& ranks, const std::string& mine) {
 std::optional<FoundCheckpoint> find_together(const fs::path& out, std::vector<std::string>* warnings,
                                              const MeshRanks* ranks, const std::string& place) {
   if (!ranks) return find_checkpoint(out, warnings);
-  Candidates candidates = candidates_of_leader(out, *ranks);
+  SharedCandidates candidates = candidates_of_leader(out, *ranks);
   VerifyShare share = share_of(*ranks, place);
   std::optional<FoundCheckpoint> found;
-  for (const Candidate& candidate : candidates.readable) {
+  for (const SharedCandidate& candidate : candidates.readable) {
     std::string mine;
     try {
       found = open_share(checkpoints_folder(out) / candidate.name, candidate.serial, share);

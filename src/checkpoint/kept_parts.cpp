@@ -25,7 +25,7 @@ using nlohmann::json;
 namespace {
 
 constexpr const char* kHostsFile = "part_hosts";
-constexpr int64_t kPieceBytes = int64_t(4) << 20;
+constexpr int64_t kMovedBytes = int64_t(4) << 20;
 
 fs::path part_file(const fs::path& checkpoint, int rank) { return checkpoint / fmt::format("part_{}", rank); }
 
@@ -207,8 +207,8 @@ class Mover {
 
   static void for_pieces(const KeptPart& part, const std::function<void(const std::string&, int64_t, int64_t)>& move) {
     for (const KeptRange& range : part.ranges)
-      for (int64_t at = 0; at < range.bytes; at += kPieceBytes)
-        move(range.file, range.begin + at, std::min(kPieceBytes, range.bytes - at));
+      for (int64_t at = 0; at < range.bytes; at += kMovedBytes)
+        move(range.file, range.begin + at, std::min(kMovedBytes, range.bytes - at));
   }
 
   fs::path path_;

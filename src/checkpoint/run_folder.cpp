@@ -13,8 +13,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* kTokenizerFolder = "tokenizer";
-
 constexpr const char* kLock = "lock";
 
 [[noreturn]] void refuse(const fs::path& run, const std::string& holder) {

@@ -14,6 +14,9 @@ namespace tokamak {
 struct DataConfig;
 struct RunConfig;
 
+/// Where a run's folder keeps its tokenizer.
+inline constexpr const char* kTokenizerFolder = "tokenizer";
+
 class RunFolder {
  public:
   /// Makes the folder and locks it; a UserError names the process that trains there already.

@@ -23,7 +23,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "tensors are written as they lie in memory");
 
 constexpr size_t kLengthBytes = 8;
-constexpr size_t kAlignment = 8;            // of the tensors' bytes, as the reference implementation pads
+constexpr size_t kTensorAlignment = 8;      // of the tensors' bytes, as the reference implementation pads
 constexpr size_t kMaxHeader = 100'000'000;  // the format's own limit
 
 struct FileDType {
@@ -68,7 +68,7 @@ std::string make_header(const std::vector<NamedType>& tensors, const std::map<st
     offset = end;
   }
   std::string text = format_json(header);
-  text.append((kAlignment - text.size() % kAlignment) % kAlignment, ' ');
+  text.append((kTensorAlignment - text.size() % kTensorAlignment) % kTensorAlignment, ' ');
   return text;
 }
 

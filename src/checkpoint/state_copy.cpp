@@ -9,7 +9,7 @@ namespace {
 
 // A system that gives memory for a device's copies holds up the device's other calls meanwhile: not for long, then.
 constexpr int64_t kPieceBytes = int64_t(64) << 20;
-constexpr int64_t kAlignment = 256;
+constexpr int64_t kSliceAlignment = 256;
 
 }  // namespace
 
@@ -22,7 +22,7 @@ StateCopy::StateCopy(const TensorStore& store, Backend& backend, HostCopies& cop
 // Side by side in pieces; a slice that is larger has a piece of its own.
 void StateCopy::place_slices() {
   for (const StateSlice& slice : slices_) {
-    int64_t bytes = bytes_of(slice), taken = round_up(bytes, kAlignment);
+    int64_t bytes = bytes_of(slice), taken = round_up(bytes, kSliceAlignment);
     if (piece_bytes_.empty() || piece_bytes_.back() + taken > kPieceBytes) piece_bytes_.push_back(0);
     places_.push_back({piece_bytes_.size() - 1, piece_bytes_.back()});
     piece_bytes_.back() += taken;

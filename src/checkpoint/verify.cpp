@@ -24,13 +24,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr size_t kPiece = size_t(1) << 20;  // bytes; a multiple of every element's
+constexpr size_t kReadBytes = size_t(1) << 20;  // bytes; a multiple of every element's
 
 // Pages that have been looked at do not stay in memory.
 void for_pieces(const MappedFile& file, std::span<const std::byte> bytes,
                 const std::function<void(std::span<const std::byte>)>& look) {
-  for (; !bytes.empty(); bytes = bytes.subspan(std::min(kPiece, bytes.size()))) {
-    std::span<const std::byte> piece = bytes.first(std::min(kPiece, bytes.size()));
+  for (; !bytes.empty(); bytes = bytes.subspan(std::min(kReadBytes, bytes.size()))) {
+    std::span<const std::byte> piece = bytes.first(std::min(kReadBytes, bytes.size()));
     look(piece);
     file.release(piece);
   }
@@ -47,7 +47,7 @@ std::string checksum_like(std::string_view expected, const MappedFile& file, con
                           const std::string& tensor) {
   std::span<const std::byte> bytes = reader.bytes(tensor);
   if (!is_slice_checksum(expected)) return checksum_of(file, bytes);
-  int64_t size = dtype_bytes(reader.type(tensor).dtype), grain = int64_t(kPiece) / size;
+  int64_t size = dtype_bytes(reader.type(tensor).dtype), grain = int64_t(kReadBytes) / size;
   uint64_t salt = digest_salt(tensor);
   std::vector<uint64_t> sums(static_cast<size_t>(num_threads()));
   parallel_for(int64_t(bytes.size()) / size, grain, [&](int64_t at, int64_t end, int thread) {

@@ -1,5 +1,7 @@
 #include "compile/fill_budget.h"
 
+#include "base/bytes.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -10,7 +12,7 @@ namespace tokamak {
 namespace {
 
 constexpr size_t kTries = 12;
-constexpr double kGiB = double(int64_t(1) << 30), kFull = 0.95, kAim = 0.99;
+constexpr double kFull = 0.95, kAim = 0.99;
 
 // Of the way between what fits and what is too much, how close to either the next try may be.
 constexpr double kMargin = 0.1;

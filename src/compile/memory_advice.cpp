@@ -1,5 +1,6 @@
 #include "compile/memory_advice.h"
 
+#include "base/bytes.h"
 #include "compile/compiled_run.h"
 #include "config/config.h"
 #include "config/number.h"
@@ -12,8 +13,6 @@
 
 namespace tokamak {
 namespace {
-
-constexpr double kGiB = double(int64_t(1) << 30);
 
 // The tokens of the step stay what they are.
 RunConfig with_batch(RunConfig config, int64_t batch) {

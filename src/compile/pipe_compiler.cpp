@@ -1,5 +1,6 @@
 #include "compile/pipe_compiler.h"
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "compile/balance_blocks.h"
 #include "compile/fill_budget.h"
@@ -139,7 +140,6 @@ CompiledStep compile_within_budget(const CompiledPipeline& out, const ChunkCompi
 // is left for what is in flight.
 void compile_stages(CompiledPipeline& out, const ChunkCompiler& compiler, std::vector<ChunkSeconds>& seconds,
                     const PassObserver& observer) {
-  constexpr double kGiB = double(int64_t(1) << 30);
   double budget = out.resolved.compile.memory_budget_gib;
   const std::vector<BegunChunk> begun = begin_chunks(out, compiler, observer);
   std::vector<BudgetSearch> searches(size_t(out.schedule.stages), BudgetSearch(budget));

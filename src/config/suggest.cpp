@@ -23,20 +23,20 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 /// Of a key, or of a command of two words.
-std::string_view last_part(std::string_view key) { return key.substr(key.find_last_of(". ") + 1); }
+std::string_view last_word(std::string_view key) { return key.substr(key.find_last_of(". ") + 1); }
 
 }  // namespace
 
 std::string nearest_word(std::string_view word, const std::vector<std::string>& known) {
   std::string best;
   // A third of the letters may be wrong, otherwise the guess would be noise.
-  size_t best_distance = std::max<size_t>(1, (last_part(word).size() + 1) / 3) + 1;
+  size_t best_distance = std::max<size_t>(1, (last_word(word).size() + 1) / 3) + 1;
   for (const std::string& candidate : known) {
     if (candidate.empty()) continue;
     size_t distance = edit_distance(word, candidate);
     // The right name in the wrong section, or in none; ties go to the full key.
-    if (last_part(word).size() > 2 || last_part(word) == last_part(candidate))
-      distance = std::min(distance, edit_distance(last_part(word), last_part(candidate)));
+    if (last_word(word).size() > 2 || last_word(word) == last_word(candidate))
+      distance = std::min(distance, edit_distance(last_word(word), last_word(candidate)));
     if (distance < best_distance ||
         (distance == best_distance && !best.empty() && edit_distance(word, candidate) < edit_distance(word, best))) {
       best = candidate;

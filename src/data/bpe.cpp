@@ -1,5 +1,7 @@
 #include "data/bpe.h"
 
+#include "data/pair_key.h"
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -15,8 +17,6 @@ constexpr uint64_t kEmpty = std::numeric_limits<uint64_t>::max();
 
 // Up to this length, looking at every pair for each merge is faster than a heap.
 constexpr size_t kShortWord = 64;
-
-uint64_t pair_key(int32_t left, int32_t right) { return uint64_t(uint32_t(left)) << 32 | uint32_t(right); }
 
 }  // namespace
 

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "data/byte_alphabet.h"
 #include "data/key_counts.h"
+#include "data/pair_key.h"
 #include "data/scan_words.h"
 
 namespace tokamak {
@@ -16,8 +17,6 @@ namespace tokamak {
 namespace {
 
 constexpr int64_t kMinCount = 2;
-
-uint64_t pair_key(int32_t left, int32_t right) { return uint64_t(uint32_t(left)) << 32 | uint32_t(right); }
 
 /// Left and right each fill only a few of the lower bits of their halves.
 struct PairHash {

@@ -17,8 +17,8 @@ namespace {
 using Expression = TemplateExpression;
 using Block = TemplateBlock;
 
-constexpr size_t kMostText = size_t(1) << 28;  // bytes, also of all values that are made on the way
-constexpr int64_t kMostSteps = 2'000'000;      // blocks and operators
+constexpr size_t kMostText = size_t(1) << 28;      // bytes, also of all values that are made on the way
+constexpr int64_t kMostTemplateSteps = 2'000'000;  // blocks and operators
 
 /// A value of its own, or one that lies elsewhere as long as the template is rendered. Jinja's undefined is
 /// `discarded`.
@@ -304,7 +304,7 @@ class Renderer {
     if (bytes_ > kMostText) refuse("a text of at most 256 MiB", "more");
   }
   void step() {
-    if (++steps_ > kMostSteps) refuse("a template that ends", "one of too many steps");
+    if (++steps_ > kMostTemplateSteps) refuse("a template that ends", "one of too many steps");
   }
   [[noreturn]] void refuse(std::string_view expected, std::string_view got) const {
     user_error("[chat] {} line {}: expected {}, got {}; {}", name_, line_, expected, got, kOtherTemplate);

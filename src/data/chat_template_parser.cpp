@@ -5,6 +5,7 @@
 #include <initializer_list>
 
 #include "base/error.h"
+#include "base/one_of.h"
 #include "data/chat_template.h"
 
 namespace tokamak {
@@ -14,10 +15,6 @@ namespace {
 using Kind = TemplateExpression::Kind;
 
 constexpr int kMostDepth = 64;  // of blocks and expressions inside each other
-
-bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
-  return std::find(words.begin(), words.end(), word) != words.end();
-}
 
 class Parser {
  public:

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kLooked = 4096;  // windows of an entry, before a run
 
-constexpr const char* kRemedy =
+constexpr const char* kTargetsRemedy =
     "check the data and data.end_of_text, or let all targets count with --data.mask_documents=false";
 
 bool any_target(const Dataset& dataset, int64_t context, int64_t windows, int32_t end_of_text) {
@@ -36,7 +36,7 @@ void require_targets(const Dataset& dataset, int64_t context, int64_t windows, i
       "[data] {}: expected targets that count in its first {} windows, got none: each of their tokens is {}, the end "
       "of a "
       "document (data.end_of_text), behind which data.mask_documents hides the target; take more of it, {}",
-      dataset.path(), windows, end_of_text, kRemedy);
+      dataset.path(), windows, end_of_text, kTargetsRemedy);
 }
 
 void require_some_targets(const Corpus& corpus, int32_t end_of_text) {
@@ -55,7 +55,7 @@ void require_targets(std::span<const Batch> batches, int64_t step) {
       "[data] expected targets that count in step {} (from sample {} on), got none: each token is the end of a "
       "document; "
       "{}",
-      step, batches.front().first_sample, kRemedy);
+      step, batches.front().first_sample, kTargetsRemedy);
 }
 
 }  // namespace tokamak

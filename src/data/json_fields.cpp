@@ -14,7 +14,7 @@ using nlohmann::ordered_json;
 
 namespace {
 
-constexpr size_t kShown = 80;  // bytes of what came, in messages
+constexpr size_t kShownBytes = 80;  // bytes of what came, in messages
 
 /// Of an object without its seal.
 template <typename Json>
@@ -25,7 +25,7 @@ std::string seal_of(const Json& object) {
 
 std::string show(const ordered_json& value) {
   if (value.is_null()) return "nothing";
-  return format_json(value).substr(0, kShown);
+  return format_json(value).substr(0, kShownBytes);
 }
 
 }  // namespace
@@ -38,7 +38,7 @@ std::string seal_json(json object) {
 JsonFields::JsonFields(std::string_view text, std::string_view place, std::string_view remedy)
     : object_(std::make_shared<const ordered_json>(parse_ordered_json(text))), place_(place), remedy_(remedy) {
   if (!object_->is_object())
-    user_error("[data] {}: expected a JSON object, got {}{}; {}", place, text.substr(0, kShown), json_error(text),
+    user_error("[data] {}: expected a JSON object, got {}{}; {}", place, text.substr(0, kShownBytes), json_error(text),
                remedy);
 }
 

@@ -22,7 +22,7 @@ using nlohmann::ordered_json;
 namespace {
 
 constexpr const char* kFormat = "tokamak-data";
-constexpr int kVersion = 1;
+constexpr int kRecordVersion = 1;
 constexpr const char* kEvents[] = {"start", "checkpoint", "end"};
 
 ordered_json to_object(const DatasetRecord& dataset) {
@@ -43,7 +43,7 @@ ordered_json to_object(const DataRecord& record) {
   ordered_json datasets = ordered_json::array();
   for (const DatasetRecord& dataset : record.datasets) datasets.push_back(to_object(dataset));
   return {{"format", kFormat},
-          {"version", kVersion},
+          {"version", kRecordVersion},
           {"seed", record.seed},
           {"context", record.context},
           {"datasets", datasets}};
@@ -60,7 +60,7 @@ constexpr int64_t kMostContext = int64_t(1) << 30, kMostWindowBytes = int64_t(1)
 constexpr int64_t kMostWindows = int64_t(1) << 42;
 static_assert(kMostWindows <= INT64_MAX / kMostMixtureBlock);
 
-constexpr const char* kRemedy = "the file is damaged, or of another version of the program";
+constexpr const char* kRecordRemedy = "the file is damaged, or of another version of the program";
 
 DatasetRecord dataset_from(const JsonFields& fields) {
   DatasetRecord dataset{.path = fields.text("path"),
@@ -77,7 +77,7 @@ DatasetRecord dataset_from(const JsonFields& fields) {
 void check_quotas(const DataRecord& record, std::string_view where) {
   if (int64_t sum = record.block_size(); !is_mixture_block(sum))
     user_error("[data] {}: expected quotas with a sum of {} or a larger power of two, got {}; {}", where, kMixtureBlock,
-               sum, kRemedy);
+               sum, kRecordRemedy);
 }
 
 // The order of samples is that of the data, so a run cannot go on with another.
@@ -134,8 +134,8 @@ SampleOrder DataRecord::order() const {
 std::string to_json(const DataRecord& record) { return format_json(to_object(record), 2) + "\n"; }
 
 DataRecord data_record_from_json(std::string_view text, std::string_view where) {
-  JsonFields fields(text, where, kRemedy);
-  fields.require_format(kFormat, kVersion);
+  JsonFields fields(text, where, kRecordRemedy);
+  fields.require_format(kFormat, kRecordVersion);
   DataRecord record{.seed = uint64_t(fields.number("seed", INT64_MAX)),
                     .context = fields.number("context", kMostContext),
                     .datasets = {}};
@@ -186,7 +186,7 @@ std::string ledger_chain(std::string_view before, LedgerLine line) {
 }
 
 LedgerLine parse_ledger_line(std::string_view text, std::string_view where) {
-  JsonFields fields(text, where, kRemedy);
+  JsonFields fields(text, where, kRecordRemedy);
   auto event = std::find(std::begin(kEvents), std::end(kEvents), fields.text("event"));
   if (event == std::end(kEvents)) fields.refuse("event", "start, checkpoint or end");
   LedgerLine line{.event = LedgerLine::Event(event - std::begin(kEvents)),

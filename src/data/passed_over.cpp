@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr size_t kShown = 8;
+constexpr size_t kShownNames = 8;
 
 /// What a file holds; nothing if it cannot be read.
 std::optional<Content> content_of(const fs::path& path) {
@@ -37,7 +37,7 @@ std::string ending_of(const fs::path& path) {
 std::string format_counts(const std::map<std::string, int64_t>& counts) {
   std::vector<std::string> words;
   for (const auto& [kind, count] : counts) words.push_back(fmt::format("{} {}", count, kind));
-  if (words.size() > kShown) words.resize(kShown), words.back() = "...";
+  if (words.size() > kShownNames) words.resize(kShownNames), words.back() = "...";
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
@@ -61,7 +61,7 @@ std::string PassedOver::describe(const std::string& folder) const {
   std::string pattern;
   size_t looked = 0;
   for (const auto& [ending, path] : examples_) {
-    if (++looked > kShown) break;
+    if (++looked > kShownNames) break;
     std::optional<Content> content = content_of(path);
     if (content && content->form == Content::Form::kOther)
       text += fmt::format("; {} is {}: {}", path.string(), content->what, content->advice);

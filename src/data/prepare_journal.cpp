@@ -16,7 +16,7 @@ using nlohmann::json;
 
 namespace {
 
-constexpr int kVersion = 2;
+constexpr int kJournalVersion = 2;
 constexpr const char* kPlanFormat = "tokamak-prepare-plan";
 constexpr const char* kJournalFormat = "tokamak-prepare-journal";
 
@@ -29,7 +29,7 @@ auto read_sealed(const fs::path& path, const char* format, Function convert)
   std::string text = read_file(path, kLargeFile);
   try {
     JsonFields fields(text, path.string(), "it is damaged");
-    fields.require_format(format, kVersion);
+    fields.require_format(format, kJournalVersion);
     fields.require_seal();
     return convert(fields);
   } catch (const UserError&) {
@@ -123,7 +123,7 @@ void write_plan(const PreparePlan& plan, const fs::path& folder) {
                       {"bytes", input.file.bytes},
                       {"checksum", input.file.checksum},
                       {"modified", input.modified}});
-  json root = {{"format", kPlanFormat}, {"version", kVersion}, {"options", options}};
+  json root = {{"format", kPlanFormat}, {"version", kJournalVersion}, {"options", options}};
   root["inputs"] = std::move(inputs);  // of millions of files, of which a copy would be felt
   write_shared_file(folder / unfinished::kPlan,
                     seal_json(std::move(root)));  // unsynced: losing it costs a new beginning only
@@ -139,7 +139,7 @@ void write_journal(const PrepareJournal& journal, const fs::path& folder) {
   for (const PrepareJournal::Move& move : journal.moves)
     moves.push_back({{"from", move.from}, {"to", move.to}, {"checksum", move.checksum}});
   json root = {{"format", kJournalFormat},
-               {"version", kVersion},
+               {"version", kJournalVersion},
                {"tokenizer", tokenizer},
                {"shards", shards},
                {"text_bytes", journal.text_bytes},

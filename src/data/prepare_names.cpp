@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/one_of.h"
 #include "base/temporary_file.h"
 #include "data/token_shard_index.h"
 #include "data/tokenizer_files.h"
@@ -15,10 +16,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view kShardEnding = ".bin";
-
-bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
 
 bool all_of(std::string_view text, std::string_view characters) {
   return text.find_first_not_of(characters) == text.npos;

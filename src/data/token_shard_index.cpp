@@ -17,7 +17,7 @@ using nlohmann::json;
 
 namespace {
 
-constexpr int kVersion = 2;
+constexpr int kIndexVersion = 2;
 constexpr int kUnsealedVersion = 1;
 
 json to_json(const std::vector<FileChecksum>& files) {
@@ -103,7 +103,7 @@ TokenShardIndex read_token_shard_index(const fs::path& folder, IndexSources sour
   TokenShardIndex index;
   index.sealed = !is_unsealed(fields);
   if (index.sealed) {
-    fields.require_format(kIndexFormat, kVersion);
+    fields.require_format(kIndexFormat, kIndexVersion);
     if (!is_good) fields.require_seal();
     for (const JsonFields& file : fields.objects("tokenizer"))
       index.tokenizer.push_back({file.text("file"), file.text("checksum")});
@@ -117,7 +117,7 @@ TokenShardIndex read_token_shard_index(const fs::path& folder, IndexSources sour
 
 std::string format_token_shard_index(const TokenShardIndex& index) {
   json root = {{"format", kIndexFormat},
-               {"version", kVersion},
+               {"version", kIndexVersion},
                {"vocab_size", index.vocab_size},
                {"end_of_text", index.end_of_text},
                {"tokenizer", to_json(index.tokenizer)},

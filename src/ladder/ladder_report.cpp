@@ -1,5 +1,6 @@
 #include "ladder/ladder_report.h"
 
+#include "base/bytes.h"
 #include "config/config.h"
 #include "config/json.h"
 #include "ladder/data_times.h"
@@ -18,7 +19,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kLongMs = 100e3;  // of which tenths of seconds are no news
-constexpr double kMiB = double(1 << 20);
 
 Json machine_json(const LadderReport& report) {
   const Target& target = report.target;

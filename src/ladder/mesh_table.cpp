@@ -1,13 +1,11 @@
 #include "ladder/mesh_table.h"
 
+#include "base/bytes.h"
+
 #include <fmt/format.h>
 
 namespace tokamak {
-namespace {
-
-constexpr double kMiB = double(1 << 20);
-
-}  // namespace
+namespace {}  // namespace
 
 std::string format_mesh_header() {
   return fmt::format("{:<24} {:>6} {:>8} {:>8} {:>6} {:>9} {:>6} {:>7} {:>8} {:>8} {:>9} {:>9}", "mesh", "batch", "ms",

@@ -1,5 +1,6 @@
 #include "ladder/predicted_ladder.h"
 
+#include "base/bytes.h"
 #include "compile/compiled_run.h"
 #include "config/config.h"
 #include "ladder/ladder_report.h"
@@ -10,7 +11,6 @@
 namespace tokamak {
 namespace {
 
-constexpr double kMiB = double(1 << 20);
 constexpr double kNoNews = 1.01;  // by so much a prediction may say that a rung is slower, and it is kept
 
 // `step_tokens`: of the ladder's configuration, whose step `ms` is.

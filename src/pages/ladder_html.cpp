@@ -1,5 +1,6 @@
 #include "pages/ladder_html.h"
 
+#include "base/bytes.h"
 #include "base/printable.h"
 #include "config/model_config.h"
 #include "ladder/mesh_table.h"
@@ -61,8 +62,6 @@ pre { background: var(--panel); padding: 1em; white-space: pre-wrap; font-size: 
   td::before { content: attr(data-column); display: block; color: var(--soft); font-size: 12px; }
 }
 )";
-
-constexpr double kMiB = double(1 << 20);
 
 struct Column {
   std::string name, value;

@@ -1,5 +1,6 @@
 #include "pages/plan_html.h"
 
+#include "base/bytes.h"
 #include "pages/html.h"
 #include "pages/page_charts.h"
 #include "plan/units.h"
@@ -78,7 +79,6 @@ std::string times(PageCharts& charts, const std::vector<Estimate>& found) {
 }
 
 std::string memories(PageCharts& charts, const std::vector<Estimate>& found, double limit) {
-  constexpr double kGiB = double(int64_t(1) << 30);
   std::vector<Row> rows;
   for (const Estimate& one : found) {
     const MemoryByKind& m = one.memory;

@@ -1,5 +1,6 @@
 #include "pages/profile_charts.h"
 
+#include "base/bytes.h"
 #include "pages/html.h"
 #include "pages/ticks.h"
 #include "plan/units.h"
@@ -11,8 +12,6 @@
 
 namespace tokamak {
 namespace {
-
-constexpr double kMiB = double(1 << 20);
 
 // A flat roof and the memory's slope below it, from `low` to `high` FLOP/byte.
 NamedLine roof_line(std::string_view name, double rate, double bandwidth, double low, double high) {

@@ -19,9 +19,9 @@ struct Narrow {
 
 bool is_attention(const Node& node) { return node.op == &op::attention || node.op == &op::attention_grad; }
 
-class Rewrite {
+class AttentionFloat8 {
  public:
-  Rewrite(const Graph& graph, const PassContext& context)
+  AttentionFloat8(const Graph& graph, const PassContext& context)
       : graph_(graph), users_(find_users(graph)), escaping_(find_escaping(graph)), rewriter_(graph) {
     for (size_t n = 0; n < graph.nodes().size(); ++n) {
       const Node& node = graph.nodes()[n];
@@ -98,7 +98,7 @@ class Rewrite {
 }  // namespace
 
 bool attention_float8(Graph& graph, const PassContext& context) {
-  Rewrite rewrite(graph, context);
+  AttentionFloat8 rewrite(graph, context);
   if (!rewrite.any()) return false;
   graph = rewrite.run();
   return true;

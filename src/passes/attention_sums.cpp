@@ -19,9 +19,9 @@ int summed_attention(const Graph& graph, const Node& node) {
   return attention.op == &op::attention_grad && attention.outputs.size() == 1 ? producer : -1;
 }
 
-class Rewrite {
+class AttentionSums {
  public:
-  Rewrite(const Graph& graph, const PassContext& context) : graph_(graph), rewriter_(graph) {
+  AttentionSums(const Graph& graph, const PassContext& context) : graph_(graph), rewriter_(graph) {
     for (const Node& node : graph.nodes()) {
       int attention = summed_attention(graph, node);
       if (attention >= 0 && context.kernels->attention_extras(graph, graph.nodes()[size_t(attention)]))
@@ -62,7 +62,7 @@ class Rewrite {
 }  // namespace
 
 bool attention_sums(Graph& graph, const PassContext& context) {
-  Rewrite rewrite(graph, context);
+  AttentionSums rewrite(graph, context);
   if (!rewrite.any()) return false;
   graph = rewrite.run();
   return true;

@@ -1,5 +1,6 @@
 #include "passes/bucket.h"
 
+#include "base/bytes.h"
 #include "graph/rewriter.h"
 #include "ops/collective.h"
 #include "passes/gathered_parameters.h"
@@ -37,9 +38,9 @@ struct Bucket {
 };
 
 // Chooses which nodes become one, and where it stands.
-class Chooser {
+class BucketChooser {
  public:
-  Chooser(const Graph& graph, const BucketBytes& bytes)
+  BucketChooser(const Graph& graph, const BucketBytes& bytes)
       : graph_(graph), bytes_(bytes), gathers_(count_gathers(graph)), delayed_(size_t(graph.num_values()), -1) {}
 
   std::vector<Bucket> run() {
@@ -213,7 +214,7 @@ class Joiner {
 }  // namespace
 
 bool bucket_graph(Graph& graph, const BucketBytes& bytes) {
-  std::vector<Bucket> buckets = Chooser(graph, bytes).run();
+  std::vector<Bucket> buckets = BucketChooser(graph, bytes).run();
   bool changes = std::any_of(buckets.begin(), buckets.end(),
                              [](const Bucket& b) { return b.members.size() > 1 || b.at != b.members[0]; });
   if (changes) graph = Joiner(graph, buckets).run();
@@ -223,7 +224,6 @@ bool bucket_graph(Graph& graph, const BucketBytes& bytes) {
 double nearby_budget(double gib) { return std::exp2(std::round(2 * std::log2(gib)) / 2); }
 
 bool bucket(Graph& graph, const PassContext& context) {
-  constexpr double kGiB = 1024 * 1024 * 1024;
   int64_t most = context.bucket_mib << 20, ahead = std::numeric_limits<int64_t>::max();
   if (double budget = context.options.memory_budget_gib; budget > 0)
     ahead = int64_t(nearby_budget(budget) * kShareOfBudget * kGiB);

@@ -20,9 +20,9 @@ struct Candidate {
   double bytes_per_second = 0;
 };
 
-class Chooser {
+class RecomputeChooser {
  public:
-  Chooser(const Graph& graph, const PassContext& context)
+  RecomputeChooser(const Graph& graph, const PassContext& context)
       : graph_(graph), context_(context), escaping_(find_escaping(graph)), saved_(size_t(graph.num_values()), false) {
     for (const Node& node : graph.nodes()) {
       if (node.phase == Phase::kBackward)
@@ -214,7 +214,7 @@ class Chooser {
 }  // namespace
 
 bool choose_recompute(Graph& graph, const PassContext& context) {
-  Chooser chooser(graph, context);
+  RecomputeChooser chooser(graph, context);
   const CompileConfig& options = context.options;
   double budget_gib = context.recompute_gib > 0 ? context.recompute_gib : options.memory_budget_gib;
   std::optional<Graph> chosen = options.recompute != kRecompute[0] ? chooser.choose_named(options.recompute)

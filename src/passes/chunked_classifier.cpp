@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kGib = 1024.0 * 1024 * 1024;
 constexpr double kMostBytes = 2 * kGib;
-constexpr double kShareOfBudget = 4;    // of the memory budget, a chunk takes at most one part in so many
+constexpr double kChunksInBudget = 4;   // of the memory budget, a chunk takes at most one part in so many
 constexpr int64_t kFewestRows = 2048;   // enough to keep a GPU's matmul units busy
 constexpr int64_t kRowsMultiple = 256;  // tiles of those matmuls
 
@@ -28,9 +28,10 @@ struct Match {
   std::vector<int> again;   // gather the matrix once more, for this alone
 };
 
-class Finder {
+class ClassifierFinder {
  public:
-  explicit Finder(const Graph& graph) : graph_(graph), users_(find_users(graph)), escaping_(find_escaping(graph)) {}
+  explicit ClassifierFinder(const Graph& graph)
+      : graph_(graph), users_(find_users(graph)), escaping_(find_escaping(graph)) {}
 
   std::optional<Match> match(int n) const {
     const Node& grad = node(n);
@@ -122,7 +123,7 @@ class ClassifierMaker {
   }
 
   bool find() {
-    Finder finder(graph_);
+    ClassifierFinder finder(graph_);
     for (size_t n = 0; n < graph_.nodes().size(); ++n)
       if (std::optional<Match> match = finder.match(int(n))) {
         for (int gone : {match->logits, match->dlogits, match->dx, match->dweight}) done_[size_t(gone)] = true;
@@ -177,7 +178,7 @@ class ClassifierMaker {
 
 double most_logit_bytes(const CompileConfig& options) {
   double budget = options.memory_budget_gib * kGib;
-  return budget > 0 ? std::min(kMostBytes, budget / kShareOfBudget) : kMostBytes;
+  return budget > 0 ? std::min(kMostBytes, budget / kChunksInBudget) : kMostBytes;
 }
 
 int64_t choose_chunk(int64_t rows, int64_t row_bytes, double limit_bytes) {

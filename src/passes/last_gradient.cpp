@@ -8,7 +8,7 @@
 namespace tokamak {
 namespace {
 
-bool is_backward(const Node& node) { return node.phase == Phase::kBackward; }
+bool of_backward(const Node& node) { return node.phase == Phase::kBackward; }
 
 // The last sum over ranks that is larger than a bucket, unless the backward pass itself reads it; -1: there is none.
 int find_last(const Graph& graph, int64_t bucket_bytes) {
@@ -16,10 +16,10 @@ int find_last(const Graph& graph, int64_t bucket_bytes) {
   for (int n = int(graph.nodes().size()) - 1; n >= 0; --n) {
     const Node& node = graph.nodes()[size_t(n)];
     bool adds = node.op == &op::all_reduce || node.op == &op::reduce_scatter;
-    if (!is_backward(node) || !adds || num_bytes(graph.type(node.inputs[0])) <= bucket_bytes) continue;
+    if (!of_backward(node) || !adds || num_bytes(graph.type(node.inputs[0])) <= bucket_bytes) continue;
     std::span<const int> readers = users[size_t(node.outputs[0])];
     bool is_read = std::any_of(readers.begin(), readers.end(),
-                               [&](int reader) { return is_backward(graph.nodes()[size_t(reader)]); });
+                               [&](int reader) { return of_backward(graph.nodes()[size_t(reader)]); });
     return is_read ? -1 : n;
   }
   return -1;

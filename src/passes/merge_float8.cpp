@@ -20,7 +20,7 @@ struct Source {
   ValueId copy = kNoValue;  // none: the parameter itself is read
 };
 
-std::optional<Source> source_of(const Graph& graph, ValueId matrix) {
+std::optional<Source> scaled_source_of(const Graph& graph, ValueId matrix) {
   ValueId value = behind_views(graph, matrix);
   if (is_parameter(graph, value)) return Source{value};
   int maker = graph.producer(value);
@@ -49,8 +49,9 @@ std::vector<bool> find_merged(const Graph& graph) {
     const Node& node = graph.nodes()[n];
     if (node.op != &op::float8_weights) continue;
     bool is_kept = std::ranges::any_of(node.outputs, [&](ValueId output) { return bool(in_states[size_t(output)]); });
-    merged[n] = (is_kept || (backward && !node.recompute)) &&
-                std::ranges::all_of(node.inputs, [&](ValueId input) { return source_of(graph, input).has_value(); });
+    merged[n] = (is_kept || (backward && !node.recompute)) && std::ranges::all_of(node.inputs, [&](ValueId input) {
+                  return scaled_source_of(graph, input).has_value();
+                });
   }
   return merged;
 }
@@ -58,7 +59,7 @@ std::vector<bool> find_merged(const Graph& graph) {
 // Whether the value is there when the step begins, or is made by a node that the pass takes, or a copy of a parameter.
 bool is_of_parameters(const Graph& graph, const std::vector<bool>& merged, ValueId value) {
   int maker = graph.producer(value);
-  return maker < 0 || merged[size_t(maker)] || source_of(graph, value).has_value();
+  return maker < 0 || merged[size_t(maker)] || scaled_source_of(graph, value).has_value();
 }
 
 // By node, whether it gives scales of activations that are known so early.
@@ -148,7 +149,7 @@ class Float8Merger {
   }
 
   ValueId read(GraphBuilder& g, ValueId matrix) {
-    Source source = *source_of(graph_, matrix);
+    Source source = *scaled_source_of(graph_, matrix);
     bool reads_copy =
         source.copy != kNoValue && !unneeded_[size_t(source.copy)] && graph_.producer(source.copy) < first_;
     changes_ |= source.copy != kNoValue && !reads_copy;

@@ -16,7 +16,7 @@
 namespace tokamak {
 namespace {
 
-struct Finder {
+struct VocabFinder {
   const Graph& graph;
   Users users{graph};
   std::vector<bool> escaping = find_escaping(graph);
@@ -68,7 +68,7 @@ struct Finder {
 }  // namespace
 
 bool pad_vocab(Graph& graph, const PassContext& context) {
-  Finder finder{graph};
+  VocabFinder finder{graph};
   std::map<ValueId, ArgumentForm> padded;
   std::vector<bool> is_logits(size_t(graph.num_values()), false);
   for (const Argument& argument : graph.arguments()) {

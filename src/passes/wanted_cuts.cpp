@@ -12,9 +12,9 @@
 namespace tokamak {
 namespace {
 
-class Finder {
+class CutFinder {
  public:
-  Finder(const WholeGraph& whole, const Mesh& mesh, const std::map<ValueId, std::vector<Cut>>& cuts)
+  CutFinder(const WholeGraph& whole, const Mesh& mesh, const std::map<ValueId, std::vector<Cut>>& cuts)
       : graph_(whole.graph()), rules_(whole.rules()), mesh_(mesh) {
     for (const auto& [argument, of_argument] : cuts) given_[argument] = placements_of(of_argument, mesh);
     wanted_ = given_;
@@ -106,7 +106,7 @@ class Finder {
 
 WantedPlacements find_wanted(const WholeGraph& whole, const Mesh& mesh,
                              const std::map<ValueId, std::vector<Cut>>& cuts) {
-  return Finder(whole, mesh, cuts).find();
+  return CutFinder(whole, mesh, cuts).find();
 }
 
 }  // namespace tokamak

@@ -16,11 +16,11 @@
 namespace tokamak {
 namespace {
 
-constexpr size_t kShown = 3;  // tensors of a message
+constexpr size_t kShownTensors = 3;  // tensors of a message
 
 std::string list(const std::vector<std::string>& names) {
-  std::span<const std::string> shown = std::span(names).first(std::min(names.size(), kShown));
-  std::string more = names.size() > kShown ? fmt::format(" and {} more", names.size() - kShown) : "";
+  std::span<const std::string> shown = std::span(names).first(std::min(names.size(), kShownTensors));
+  std::string more = names.size() > kShownTensors ? fmt::format(" and {} more", names.size() - kShownTensors) : "";
   return fmt::format("{}{}", fmt::join(shown, ", "), more);
 }
 

@@ -5,7 +5,7 @@
 namespace tokamak {
 namespace {
 
-constexpr double kShown = 5e-3;
+constexpr double kShownSeconds = 5e-3;
 
 }  // namespace
 
@@ -19,7 +19,7 @@ std::string format_start(const std::vector<StartPhase>& phases) {
   std::string list;
   for (const StartPhase& phase : phases) {
     total += phase.seconds;
-    if (phase.seconds < kShown)
+    if (phase.seconds < kShownSeconds)
       others += phase.seconds;
     else
       list += fmt::format("{:.2f} {}, ", phase.seconds, phase.name);

@@ -1,5 +1,6 @@
 #include "run/step_reporter.h"
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/system.h"
 #include "checkpoint/divergence.h"
@@ -112,7 +113,7 @@ void StepReporter::add_sample(int64_t step, const std::string& text) {
 
 // Reading it costs a few microseconds, which steps of small models need not pay for each time.
 void StepReporter::add_memory(StepMetrics& metrics) {
-  constexpr double kEvery = 1, kMiB = 1 << 20;
+  constexpr double kEvery = 1;
   if (!metrics_ || metrics.wall_seconds < memory_told_ + kEvery) return;
   memory_told_ = metrics.wall_seconds;
   metrics.memory_mib = double(resident_bytes()) / kMiB;
