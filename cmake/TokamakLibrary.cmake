@@ -1,13 +1,45 @@
-# tokamak_library(NAME [DEPS...]): one static library per source folder, made of all its .cpp files.
+# tokamak_library(NAME [JOINED] [DEPS...]): one static library per source folder, made of all its .cpp files.
 # The folder's content is the list: a file cannot be forgotten, and no second list can disagree with it.
+# JOINED: with TOKAMAK_JOIN its sources are compiled several at a time, so that no two may have a name in common, not
+# even in unnamed namespaces (tools/check_names.py).
 function(tokamak_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "JOINED" "" "")
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  if(arg_JOINED)
+    tokamak_join(sources)
+  endif()
   add_library(tokamak_${name} STATIC ${sources})
   target_include_directories(tokamak_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
   target_compile_features(tokamak_${name} PUBLIC cxx_std_20)  # also of whoever uses it
-  target_link_libraries(tokamak_${name} PUBLIC ${ARGN}
+  target_link_libraries(tokamak_${name} PUBLIC ${arg_UNPARSED_ARGUMENTS}
                         PRIVATE $<BUILD_INTERFACE:tokamak_flags> $<BUILD_INTERFACE:tokamak_hardening>)
   tokamak_precompile(tokamak_${name})
+endfunction()
+
+# tokamak_join(LIST): with TOKAMAK_JOIN, in the place of the list's sources such that include so many of them each. Most
+# of a source's time are the templates that all use, so that a whole build takes half the time; one changed source takes
+# three times as long. CMake's own unity builds name sources by absolute paths, which another clone's ccache would miss.
+function(tokamak_join list)
+  if(NOT TOKAMAK_JOIN)
+    return()
+  endif()
+  list(LENGTH ${list} left)
+  set(joined)
+  while(left GREATER 0)
+    set(text)
+    foreach(turn RANGE 1 ${TOKAMAK_JOIN})
+      list(POP_FRONT ${list} source)
+      if(source)
+        cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR}/src)
+        string(APPEND text "#include \"${source}\"\n")
+      endif()
+    endforeach()
+    list(LENGTH ${list} left)
+    set(file ${CMAKE_CURRENT_BINARY_DIR}/joined_${left}.cpp)
+    file(CONFIGURE OUTPUT ${file} CONTENT "${text}" @ONLY)
+    list(APPEND joined ${file})
+  endwhile()
+  set(${list} ${joined} PARENT_SCOPE)
 endfunction()
 
 # tokamak_precompile(TARGET): the standard library's headers are parsed once for all that use this, a third of the time

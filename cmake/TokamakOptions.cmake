@@ -5,6 +5,7 @@ option(TOKAMAK_FUZZ "Build the fuzzing targets of tests/fuzz (needs clang's libF
 set(TOKAMAK_FUZZ_SECONDS "5" CACHE STRING "How long each fuzzing target runs as a test")
 option(TOKAMAK_WERROR "Treat warnings as errors" OFF)
 set(TOKAMAK_ARCH "native" CACHE STRING "Value of -march for the CPU the program will run on; empty for the compiler's default")
+set(TOKAMAK_JOIN "0" CACHE STRING "How many sources are compiled as one where a library allows it; 0: each alone")
 set(TOKAMAK_SANITIZE "" CACHE STRING "Sanitizers to build with: address, thread or empty")
 
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
