@@ -262,14 +262,3 @@ def tokamak_top(program, vocab, options):
         if "failure" in rung:
             return dict(error=rung["failure"][:60])
         return dict(tokens_per_s=rung["tokens_per_second"], predicted=rungs[-1]["prediction_error"])
-
-
-def with_ours(row, theirs, ours):
-    """The row of a table with PyTorch's figures, and then Tokamak's, the ratio, and the error of the predicted time; and
-    a line with PyTorch's kinds of kernels, where they were profiled."""
-    kinds = ", ".join(f"{kind} {ms:.2f}" for kind, ms in theirs.get("kinds", {}).items())
-    more = f"\n  {theirs['ms']} ms: {kinds}" if kinds else ""
-    if "error" in ours:
-        return f"{row}  {ours['error']}".rstrip() + more
-    ratio = "" if "error" in theirs else f"{ours['tokens_per_s'] / theirs['tokens_per_s']:.2f}"
-    return row + f"{ours['tokens_per_s']:>10.0f}{ratio:>7}{100 * ours['predicted']:>+9.1f}%" + more

@@ -9,7 +9,6 @@ A shape is B,T,LAYERS,HEADS,KV_HEADS,WIDTH,HIDDEN,WINDOW (0: none). Windows are 
 others are timed with PyTorch's own choice of attention and with cuDNN's, and the faster one counts. Both train on
 random tokens; clipping and AdamW are part of a step.
 """
-import argparse
 from dataclasses import dataclass
 
 import torch
@@ -17,7 +16,8 @@ from torch import nn
 from torch.nn import functional as F
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
-from torch_gpt2 import Style, measure, release, tokamak_top, with_ours
+from torch_gpt2 import Style, measure, tokamak_top
+from torch_table import print_table
 
 SHAPES = [
     "64,1024,12,12,12,768,2048,0",     # GPT-2 124M's FLOPs
@@ -166,31 +166,10 @@ def run_tokamak(program, shape, device, steps):
     return tokamak_top(program, shape.vocab, options)
 
 
-def format_row(text, theirs, ours):
-    row = f"{text:<34}"
-    row += f"{theirs['error']:<26.26}" if "error" in theirs else (
-        f"{theirs['way']:>6}{theirs['tokens_per_s']:>10.0f}{theirs['peak_gib']:>10.2f}")
-    return with_ours(row, theirs, ours)
-
-
-def main():
-    parser = argparse.ArgumentParser(description="Llama's step in PyTorch, and Tokamak's beside it.")
-    parser.add_argument("shapes", nargs="*", default=SHAPES, help="B,T,LAYERS,HEADS,KV_HEADS,WIDTH,HIDDEN,WINDOW")
-    parser.add_argument("--tokamak", help="the program, to run beside")
-    parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
-    parser.add_argument("--vocab", type=int, default=50304)
-    parser.add_argument("--steps", type=int, default=12)
-    parser.add_argument("--profile", action="store_true", help="also what PyTorch's kernels of each kind take, ms a step")
-    args = parser.parse_args()
-    print(f"PyTorch {torch.__version__}; tokens/s")
-    print(f"{'B,T,layers,heads,kv,width,hidden,window':<40}{'PyTorch':>10}{'peak GiB':>10}{'Tokamak':>10}{'ratio':>7}{'predicted':>10}")
-    for text in args.shapes:
-        shape = parse_shape(text, args.vocab)
-        theirs = run_torch(shape, args.device, args.steps, args.profile)
-        release(args.device)
-        ours = run_tokamak(args.tokamak, shape, args.device, args.steps) if args.tokamak else dict(error="")
-        print(format_row(text, theirs, ours), flush=True)
+def format_theirs(theirs):
+    return f"{theirs['way']:>6}{theirs['tokens_per_s']:>10.0f}{theirs['peak_gib']:>10.2f}"
 
 
 if __name__ == "__main__":
-    main()
+    print_table("Llama's step in PyTorch, and Tokamak's beside it.", "B,T,layers,heads,kv,width,hidden,window", 40, SHAPES,
+                parse_shape, run_torch, run_tokamak, f"{'way':>6}{'PyTorch':>10}{'peak GiB':>10}", format_theirs)

@@ -7,11 +7,8 @@
 
 A shape is B,T,LAYERS,HEADS,WIDTH,DROPOUT. Both train on random tokens; clipping and AdamW are part of a step.
 """
-import argparse
-
-import torch
-
-from torch_gpt2 import Shape, Style, measure, release, tokamak_top, with_ours
+from torch_gpt2 import Shape, Style, measure, tokamak_top
+from torch_table import print_table
 
 SHAPES = [
     "64,1024,12,12,768,0",
@@ -50,33 +47,10 @@ def run_torch(shape, device, steps, profile):
         return dict(error=" ".join(str(error).split())[:60])
 
 
-def format_row(text, theirs, ours):
-    row = f"{text:<32}"
-    if "error" in theirs:
-        row += f"{theirs['error']:<20.20}"
-    else:
-        row += f"{theirs['tokens_per_s']:>10.0f}{theirs['peak_gib']:>10.2f}"
-    return with_ours(row, theirs, ours)
-
-
-def main():
-    parser = argparse.ArgumentParser(description="PyTorch, and Tokamak beside it, at many shapes.")
-    parser.add_argument("shapes", nargs="*", default=SHAPES, help="B,T,LAYERS,HEADS,WIDTH,DROPOUT")
-    parser.add_argument("--tokamak", help="the program, to run beside")
-    parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
-    parser.add_argument("--vocab", type=int, default=50304)
-    parser.add_argument("--steps", type=int, default=12)
-    parser.add_argument("--profile", action="store_true", help="also what PyTorch's kernels of each kind take, ms a step")
-    args = parser.parse_args()
-    print(f"PyTorch {torch.__version__}; tokens/s")
-    print(f"{'B,T,layers,heads,width,dropout':<32}{'PyTorch':>10}{'peak GiB':>10}{'Tokamak':>10}{'ratio':>7}{'predicted':>10}")
-    for text in args.shapes:
-        shape = parse_shape(text, args.vocab)
-        theirs = run_torch(shape, args.device, args.steps, args.profile)
-        release(args.device)
-        ours = run_tokamak(args.tokamak, shape, args.device, args.steps) if args.tokamak else dict(error="")
-        print(format_row(text, theirs, ours), flush=True)
+def format_theirs(theirs):
+    return f"{theirs['tokens_per_s']:>10.0f}{theirs['peak_gib']:>10.2f}"
 
 
 if __name__ == "__main__":
-    main()
+    print_table("PyTorch, and Tokamak beside it, at many shapes.", "B,T,layers,heads,width,dropout", 32, SHAPES, parse_shape,
+                run_torch, run_tokamak, f"{'PyTorch':>10}{'peak GiB':>10}", format_theirs)

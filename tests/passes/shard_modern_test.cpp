@@ -2,9 +2,9 @@
 // as it was.
 #include "passes/shard.h"
 
-#include "config/mesh_config.h"
 #include "graph/op_def.h"
 #include "passes/step_mesh.h"
+#include "tests/passes/family_meshes.h"
 #include "tests/passes/sharded_run.h"
 #include "tests/passes/training_step.h"
 
@@ -12,19 +12,6 @@
 
 namespace tokamak {
 namespace {
-
-struct ModernMesh {
-  const char* name;
-  MeshConfig mesh;
-};
-const ModernMesh kMeshes[] = {
-    {"data2", {.data = 2, .tensor = 1}},
-    {"zero3", {.data = 2, .zero = 3}},
-    {"tensor2", {.data = 1, .tensor = 2}},
-    {"tensor2_without_sequence", {.data = 1, .tensor = 2, .sequence = false}},
-    {"context2", {.data = 1, .context = 2}},
-    {"data2_context2_tensor2_zero2", {.data = 2, .context = 2, .tensor = 2, .zero = 2}},
-};
 
 ModelConfig tiny(bool gated) {
   ModelConfig model{.family = "modern", .layers = 2, .heads = 4, .width = 16, .context = 8, .vocab = 24, .kv_heads = 2};
@@ -40,16 +27,12 @@ ModelConfig tiny(bool gated) {
   return model;
 }
 
-class ShardModern : public testing::TestWithParam<ModernMesh> {};
+class ShardModern : public testing::TestWithParam<test::FamilyMesh> {};
 
 TEST_P(ShardModern, GivesTheStepAsItWas) {
-  const MeshConfig& config = GetParam().mesh;
   for (bool gated : {false, true}) {
     Graph step = test::step_of(tiny(gated), 4, gated);
-    PassContext context;
-    context.mesh = step_mesh(config);
-    context.zero = config.zero;
-    context.sequence = config.sequence && config.tensor > 1;
+    PassContext context = GetParam().context();
     Graph share = step;
     EXPECT_TRUE(shard(share, context));
     verify(share);
@@ -73,8 +56,7 @@ TEST(ShardOfModern, CutsTablesOfValuesByHeads) {
       EXPECT_EQ(share.shape(node.outputs[0]), (Shape{4, 8, 4}));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ShardModern, testing::ValuesIn(kMeshes),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(All, ShardModern, testing::ValuesIn(test::kFamilyMeshes), test::mesh_name);
 
 }  // namespace
 }  // namespace tokamak
