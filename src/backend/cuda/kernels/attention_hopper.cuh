@@ -1,8 +1,8 @@
 // What attention and its gradient on Hopper's tensor cores share: heads of 64 or 128, rings of tiles in shared memory,
 // and rows on their way to global memory.
 // The text before this says Element, TOKAMAK_ELEMENT (kernels/hopper.cuh), kCausal, kDocuments (only with kCausal),
-// kDropout, kFloat8 (not with several ranks), kRanks (several only with kCausal) and kHeadDim (64 or 128), and defines matrix_in_whole(): by which number dropout knows a head of
-// this rank.
+// kDropout, kFloat8 (not with several ranks), kRanks (several only with kCausal) and kHeadDim (64 or 128), and defines
+// matrix_in_whole(): by which number dropout knows a head of this rank.
 // Legend: B batch, T time, H heads, D head_dim, C = H * D; qkv is (B, T, 3C) with q | k | v; i tiles of queries, j of
 // keys. Where kRanks are several, a rank's T rows of a sample are in a zig-zag, and keys and values in (kRanks B, T, 2C);
 // i then are of the rank's rows, j of the sequence.

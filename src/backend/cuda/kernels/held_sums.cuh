@@ -1,5 +1,5 @@
-// The sums that a thread holds of a product of Hopper's tensor cores, as operands of its instruction: PTX numbers each, and
-// C++ has no list of them.
+// The sums that a thread holds of a product of Hopper's tensor cores, as operands of its instruction: PTX numbers each,
+// and C++ has no list of them.
 #pragma once
 
 /// Their names in the text, when they are the first operands: of 32, 64 and 96 numbers.
