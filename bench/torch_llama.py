@@ -171,5 +171,5 @@ def format_theirs(theirs):
 
 
 if __name__ == "__main__":
-    print_table("Llama's step in PyTorch, and Tokamak's beside it.", "B,T,layers,heads,kv,width,hidden,window", 40, SHAPES,
+    print_table("Llama's step in PyTorch, and Tokamak's beside it.", "B,T,layers,heads,kv,width,hidden,window", SHAPES,
                 parse_shape, run_torch, run_tokamak, f"{'way':>6}{'PyTorch':>10}{'peak GiB':>10}", format_theirs)

@@ -52,5 +52,5 @@ def format_theirs(theirs):
 
 
 if __name__ == "__main__":
-    print_table("PyTorch, and Tokamak beside it, at many shapes.", "B,T,layers,heads,width,dropout", 32, SHAPES, parse_shape,
+    print_table("PyTorch, and Tokamak beside it, at many shapes.", "B,T,layers,heads,width,dropout", SHAPES, parse_shape,
                 run_torch, run_tokamak, f"{'PyTorch':>10}{'peak GiB':>10}", format_theirs)

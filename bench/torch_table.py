@@ -17,7 +17,7 @@ def with_ours(row, theirs, ours):
     return row + f"{ours['tokens_per_s']:>10.0f}{ratio:>7}{100 * ours['predicted']:>+9.1f}%" + more
 
 
-def print_table(description, columns, shape_width, shapes, parse_shape, run_torch, run_tokamak, their_columns, format_theirs):
+def print_table(description, columns, shapes, parse_shape, run_torch, run_tokamak, their_columns, format_theirs):
     """The program: takes the options, measures each shape on both sides and prints a row for it. `columns` names the parts
     of a shape, `their_columns` PyTorch's figures, which `format_theirs` writes as wide."""
     parser = argparse.ArgumentParser(description=description)
@@ -28,6 +28,7 @@ def print_table(description, columns, shape_width, shapes, parse_shape, run_torc
     parser.add_argument("--steps", type=int, default=12)
     parser.add_argument("--profile", action="store_true", help="also what PyTorch's kernels of each kind take, ms a step")
     args = parser.parse_args()
+    shape_width, their_width = len(columns) + 2, len(their_columns)
     print(f"PyTorch {torch.__version__}; tokens/s")
     print(f"{columns:<{shape_width}}{their_columns}{'Tokamak':>10}{'ratio':>7}{'predicted':>10}")
     for text in args.shapes:
@@ -35,6 +36,6 @@ def print_table(description, columns, shape_width, shapes, parse_shape, run_torc
         theirs = run_torch(shape, args.device, args.steps, args.profile)
         release(args.device)
         ours = run_tokamak(args.tokamak, shape, args.device, args.steps) if args.tokamak else dict(error="")
-        width = len(their_columns)
-        row = f"{text:<{shape_width}}" + (f"{theirs['error']:<{width}.{width}}" if "error" in theirs else format_theirs(theirs))
+        figures = f"{theirs['error']:<{their_width}.{their_width}}" if "error" in theirs else format_theirs(theirs)
+        row = f"{text:<{shape_width}}{figures}"
         print(with_ours(row, theirs, ours), flush=True)

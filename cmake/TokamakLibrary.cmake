@@ -43,7 +43,8 @@ function(tokamak_join list)
 endfunction()
 
 # tokamak_precompile(TARGET): the standard library's headers are parsed once for all that use this, a third of the time
-# of compiling src/. Sources include what they need all the same: the fuzzing targets are built without.
+# of compiling src/. Sources include what they need all the same: the fuzzing targets are built without,
+# each source alone.
 function(tokamak_precompile target)
   if(TOKAMAK_FUZZ)
     return()
