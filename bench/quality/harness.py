@@ -211,7 +211,7 @@ class Harness:
                                      "ms": curve.step_ms(lines) if lines else 0, "seconds": time.time() - starts[-1],
                                      "curve": points, "identity": identity})
         self.save()
-        for checkpoint in (folder / "run").glob("step*"):
+        for checkpoint in (folder / "run" / "checkpoints").glob("step_*"):
             shutil.rmtree(checkpoint)
         said = "diverged" if diverged else "loss {loss:.4f} after {first:.1f} s".format(**points[-1])
         self.say(f"{title}: {said}")

@@ -68,7 +68,13 @@ void share_device(const Node& node, const Target& target, Price& price) {
   price.taken_share = std::max(units, price.cost.bytes / target.memory_bandwidth / price.seconds);
 }
 
-bool is_low_precision(const Graph& graph, const Node& node) { return dtype_bytes(graph.dtype(node.inputs[0])) == 2; }
+bool is_low_precision(const Graph& graph, const Node& node) { return dtype_bytes(graph.dtype(node.inputs[0])) <= 2; }
+
+// What took so long alone, in a long run: the closer to the rate of the tensor cores, the more power it takes.
+double sustained_seconds(double alone, double arithmetic, const Target& target) {
+  double used = std::min(1.0, arithmetic / alone);
+  return alone * (1 + used * (1 / target.sustained_share - 1));
+}
 
 }  // namespace
 
@@ -92,7 +98,8 @@ Price price(const Graph& graph, const Node& node, const Platform& platform) {
   if (measured.empty() || node.op->fusion == Fusion::kView) return price;
   KernelNode kernel = kernel_node(graph, node);
   if (auto at = measured.find(kernel_key(kernel.graph, kernel.node)); at != measured.end()) {
-    price.seconds = at->second / (is_low_precision(graph, node) ? platform.target.sustained_share : 1);
+    bool is_low = is_low_precision(graph, node);
+    price.seconds = is_low ? sustained_seconds(at->second, price.arithmetic, platform.target) : at->second;
     share_device(node, platform.target, price);
   }
   return price;

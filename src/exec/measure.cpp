@@ -13,7 +13,10 @@
 namespace tokamak {
 namespace {
 
-constexpr int kRuns = 5;
+constexpr int kRepeats = 5;
+constexpr double kWorkSeconds = 0.3e-3;  // of each repeat, of short kernels: marks of time take microseconds themselves
+constexpr double kMostRuns = 16;         // of a repeat
+constexpr int kAhead = 3;                // runs that still take time when the host has asked for the next one
 constexpr int64_t kPatternElements = (1 << 18) + 352;  // no multiple of a matrix's row, so that rows differ
 constexpr int64_t kAlignment = 256;
 
@@ -65,17 +68,22 @@ double NodeMeter::seconds(const Graph& graph, const Node& node) {
   for (ValueId output : alone.outputs) outputs.push_back(take(num_bytes(single.type(output))));
   kernel->use_workspace(at);
   auto run = [&] { kernel->run(inputs, outputs); };
-  run();
-  if (is_library_kernel(measured.node)) return median_seconds(run);
-  double one = median_seconds(run), two = median_seconds([&] { run(), run(); });
-  return std::max(two - one, 0.1 * one);
+  double first = backend_.time(run);
+  return seconds_each(run, int(std::clamp(kWorkSeconds / first, 1.0, kMostRuns)));
 }
 
-double NodeMeter::median_seconds(const std::function<void()>& work) {
+// Of so many runs one behind the other, which begin behind others that nobody waits for.
+double NodeMeter::seconds_each(const std::function<void()>& run, int count) {
+  auto runs = [&] {
+    for (int i = 0; i < count; ++i) run();
+  };
   std::vector<double> seconds;
-  for (int i = 0; i < kRuns; ++i) seconds.push_back(backend_.time(work));
-  std::nth_element(seconds.begin(), seconds.begin() + kRuns / 2, seconds.end());
-  return seconds[kRuns / 2];
+  for (int i = 0; i < kRepeats; ++i) {
+    for (int ahead = 0; ahead < std::min(count, kAhead); ++ahead) run();
+    seconds.push_back(backend_.time(runs) / count);
+  }
+  std::nth_element(seconds.begin(), seconds.begin() + kRepeats / 2, seconds.end());
+  return seconds[kRepeats / 2];
 }
 
 std::map<std::string, int> library_kernels(const Plan& plan) {

@@ -15,13 +15,12 @@ class NodeMeter {
  public:
   explicit NodeMeter(Backend& backend) : backend_(backend) {}
 
-  /// Seconds of the node's kernel alone, on random operands: the median of a few runs after one that warms up. Of
-  /// kernels that are no library's, many of which are short, what a second run behind the first adds, a tenth of one at
-  /// least: as in a step, the launch is hidden.
+  /// Seconds of the node's kernel alone, on random operands: the median of a few repeats. As in a step, its launch is
+  /// hidden: it begins while others still run, and a short one runs many times in a repeat.
   double seconds(const Graph& graph, const Node& node);
 
  private:
-  double median_seconds(const std::function<void()>& work);
+  double seconds_each(const std::function<void()>& run, int count);
   void fill(std::byte* to, const ValueType& type);
 
   Backend& backend_;

@@ -24,8 +24,8 @@ constexpr double kMatmulShareOfA100 = kMatmulShare * 0.859 / 0.801;
 constexpr double kAttentionShare = 0.48;  // forward and backward together, own kernels on an H200 at T=131072
 constexpr double kPointwiseShare = 0.25;  // a function of a few instructions
 // Of a few runs of a matmul alone, in steps of a long run on an H200 at its power limit of 700 W
-// (bench/results/2026-11-28-h200-x2-predictions.txt).
-constexpr double kSustainedShare = 0.91;
+// (bench/results/2026-11-30-h200-x2-predictions.txt).
+constexpr double kSustainedShare = 0.90;
 constexpr double kAwakeLinksShare =
     0.984;                            // of that, while GPUs copy between them (2026-11-25-h100-x2-links.txt there)
 constexpr double kCopyShare = 0.89;   // of the bandwidth in a datasheet, what a plain copy reaches on an H200

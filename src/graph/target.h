@@ -29,7 +29,7 @@ struct Target {
   double attention_flops = 50e9;   // of the attention kernels, forward and backward together, of long sequences
   double attention_tile = 0;       // side of what of a causal mask's diagonal is computed whole, half of it in vain
   double draw_rate = 0;            // random numbers of dropout a second, beside what a kernel does; 0: not priced
-  double sustained_share = 1;      // of what 16-bit matmuls and attention reach alone: what a long run's power leaves
+  double sustained_share = 1;      // of what tensor cores reach alone at their rate: what a long run's power leaves
   bool matmul_bias = true;         // the matmul can add a bias vector,
   bool matmul_function = true;     // and apply a function to what it writes (ops/matmul_form.h)
   int64_t vocab_multiple = 128;    // what pad_vocab pads to

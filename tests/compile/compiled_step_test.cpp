@@ -39,7 +39,7 @@ double flops_of(const Plan& plan) {
   return flops;
 }
 
-// Seconds of the first launch that was measured, as one second alone on a device that long runs leave half of it.
+// Seconds of the first launch, measured alone as one second of all that the device can do, in a long run.
 double predicted_of_measured(int64_t ranks, double sustained) {
   RunConfig config = tiny(1);
   config.train.batch = 2 * ranks;
@@ -48,6 +48,7 @@ double predicted_of_measured(int64_t ranks, double sustained) {
   config.compile.precision = Precision::kBf16;
   Platform platform;
   platform.target.sustained_share = sustained;
+  platform.target.bf16_flops = 1;
   const Plan plan = compile_step(config, platform).programs[0].plan;
   auto matmul = std::ranges::find_if(
       plan.launches, [&](const Launch& l) { return plan.graph.nodes()[size_t(l.node)].op == &op::matmul; });

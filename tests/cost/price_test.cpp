@@ -257,12 +257,14 @@ TEST(Price, TakesWhatWasMeasuredAndWhatALongRunLeavesOfIt) {
     %2 = matmul(%0, %1) {trans_a=false, trans_b=false} : bf16[100,20]
     result y = %2
   })";
-  for (bool low : {false, true}) {
-    Graph graph = parse_graph(low ? kLow : kMatmul, find_op);
+  for (auto [text, rate, seconds] : {std::tuple{kMatmul, 1.0, 3.0}, {kLow, 1.0, 6.0}, {kLow, 2.0, 4.5}}) {
+    Graph graph = parse_graph(text, find_op);
+    const Node& node = graph.nodes()[0];
     Platform platform = target();
     platform.target.sustained_share = 0.5;
-    platform.tuning.measured_seconds[kernel_key(graph, graph.nodes()[0])] = 3;
-    EXPECT_DOUBLE_EQ(price(graph, graph.nodes()[0], platform).seconds, low ? 6 : 3);
+    platform.target.bf16_flops = rate * node_cost(graph, node).flops / 3;  // all of the rate, or half of it
+    platform.tuning.measured_seconds[kernel_key(graph, node)] = 3;
+    EXPECT_DOUBLE_EQ(price(graph, node, platform).seconds, seconds);
   }
 }
 
