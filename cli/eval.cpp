@@ -196,6 +196,7 @@ void print(const EvalArguments& arguments, const std::vector<EvalReport>& report
 }
 
 int run_eval(const EvalArguments& arguments) {
+  std::jthread begins = begin_alone({.tensor = arguments.mesh.tensor}, arguments.device);
   std::vector<TaskSpec> specs = parse_tasks(arguments.task);
   std::vector<AskedRun> runs;
   for (const std::string& name : arguments.runs) runs.push_back(open_run(arguments, name, specs));

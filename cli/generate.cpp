@@ -271,6 +271,7 @@ void validate(const GenerateArguments& a) {
 }
 
 int run_generate(const GenerateArguments& arguments) {
+  std::jthread begins = begin_alone({.tensor = arguments.mesh.tensor}, arguments.device);
   OpenedModel model;
   TokenizerPointer tokenizer;
   TaskQueue beside;  // a large vocabulary takes as long as the model; last, for its tasks use the others

@@ -5,6 +5,7 @@
 #include "base/checksum.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/one_of.h"
 #include "base/parallel.h"
 #include "config/config.h"
 #include "config/foreign_values.h"
@@ -71,6 +72,12 @@ Machine open_gpu(const RunConfig& config, int ordinal) {
 bool is_gpu_device(const RunConfig& config) { return parse_device(config.device) != kCpu; }
 
 std::string gpu_name(int ordinal) { return fmt::format("cuda:{}", ordinal); }
+
+std::jthread begin_machine(const std::string& device) {
+  if (!cuda::is_built() || !is_one_of(device, {"auto", "cuda", "cuda:0"})) return {};
+  cuda::hide_other_devices();
+  return std::jthread([] { cuda::begin_device(0); });
+}
 
 Machine open_machine(const RunConfig& config, CpuRates rates) {
   int ordinal = parse_device(config.device);

@@ -4,6 +4,9 @@
 #include "backend/backend.h"
 #include "graph/platform.h"
 
+#include <string>
+#include <thread>
+
 namespace tokamak {
 
 struct RunConfig;
@@ -21,6 +24,10 @@ std::string gpu_name(int ordinal);
 
 /// A model that is only used has nothing to choose by the rates of the CPU: typical ones will do.
 enum class CpuRates : uint8_t { kMeasured, kTypical };
+
+/// Begins the GPU that a run of one rank will open, beside what this thread does until then, and hides the others from
+/// the process. Nothing on a CPU, or where it is not the first GPU. To be called before there are other threads.
+std::jthread begin_machine(const std::string& device);
 
 /// The device that config.device names, opened, with its rates measured (a fraction of a second). Throws UserError when
 /// it is not there.

@@ -278,6 +278,11 @@ std::string rank_prefix() {
 
 bool is_one_of_several() { return place_among_others().has_value(); }
 
+std::jthread begin_alone(const MeshConfig& mesh, const std::string& device) {
+  if (std::max({mesh.data, mesh.pipe, mesh.context, mesh.tensor}) > 1 || is_one_of_several()) return {};
+  return begin_machine(device);
+}
+
 bool has_first_rank() {
   std::optional<RankPlace> place = place_among_others();
   return !place || place->rank == 0;

@@ -34,6 +34,9 @@ std::string rank_prefix();
 /// Whether a launcher, or a process of the run, has started this process as one rank of several.
 bool is_one_of_several();
 
+/// begin_machine, where this process will be the only rank.
+std::jthread begin_alone(const MeshConfig& mesh, const std::string& device);
+
 /// Whether this process has rank 0 among its ranks.
 bool has_first_rank();
 

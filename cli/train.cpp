@@ -236,6 +236,7 @@ int run_train(const TrainArguments& arguments) {
   tell_idle_memory(arguments);
   if (is_agent(arguments) || supervises(arguments)) return run_supervised(arguments);
   StartClock start = clock_of_process();
+  std::jthread begins = begin_alone(arguments.run.mesh, arguments.run.device);
   StopSignal stop(has_first_rank() ? "finishing this step; again to quit now\n" : "");
   std::signal(SIGPIPE, SIG_IGN);
   tell_stacks_on_request();

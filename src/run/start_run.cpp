@@ -66,11 +66,11 @@ void resolve_alike(StartedRun& start, const RunConfig& asked, const Platform& pl
 bool has_divided_parameters(const MeshConfig& mesh) { return mesh.zero == 3 || mesh.tensor > 1 || mesh.pipe > 1; }
 
 void open_data(StartedRun& start, const MeshRanks* ranks) {
-  start.data = std::make_unique<RunData>(start.resolved, start.found ? &*start.found : nullptr, leads(ranks));
-  start.clock.lap("data");
   const RunConfig& asked = start.resolved.asked;
   if (!start.found && asked.model.from.empty() && !has_divided_parameters(asked.mesh))
     start.initial = std::make_unique<InitialValues>(model_parameters(asked.model), asked.train.seed);
+  start.data = std::make_unique<RunData>(start.resolved, start.found ? &*start.found : nullptr, leads(ranks));
+  start.clock.lap("data");
 }
 
 // Measured by the rank that leads alone: what is chosen decides the graph, and that must be one for all. The bytes that

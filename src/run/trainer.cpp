@@ -26,6 +26,7 @@
 #include <atomic>
 #include <chrono>
 #include <deque>
+#include <future>
 #include <map>
 
 #include <fmt/ranges.h>
@@ -124,6 +125,7 @@ class Trainer {
         report(queue_.take());
       saver_->look();
     }
+    await_files();
     saver_->settle();
     summary_.stopped = stopped;
     if (goes_on()) return summary_;
@@ -171,10 +173,16 @@ class Trainer {
     watch_ = std::make_unique<ValidationWatch>(train_, all, of_first(saved));
   }
 
-  void keep_files() const {
+  // To write a large vocabulary takes longer than the first step, which goes on meanwhile.
+  void keep_files() {
     if (!start_.folder) return;
     start_.folder->keep_config(run_.settled());
-    if (!start_.found || start_.found->state.tokenizer.empty()) start_.folder->keep_tokenizer(data_.tokenizer());
+    if (!start_.found || start_.found->state.tokenizer.empty())
+      tokenizer_kept_ = std::async(std::launch::async, [this] { start_.folder->keep_tokenizer(data_.tokenizer()); });
+  }
+
+  void await_files() {
+    if (tokenizer_kept_.valid()) tokenizer_kept_.get();
   }
 
   Peak peak() const { return peak_of(start_.platform.target, run_.compile.precision); }
@@ -269,6 +277,7 @@ class Trainer {
   void record(StepMetrics& metrics) {
     before_.erase(before_.begin(), before_.lower_bound(metrics.step));
     if (recorded_step_ == 0) {
+      await_files();
       start_.clock.lap("first step", *queue_.first_end());
       observer_.started(start_.clock.phases());
     }
@@ -467,6 +476,7 @@ class Trainer {
   int64_t recorded_step_ = 0;              // the last of this start; 0: none
   std::deque<StepMetrics> recent_;
   TrainSummary summary_;
+  std::future<void> tokenizer_kept_;
   bool told_grace_ = false;    // that a request to stop may end in a kill
   bool told_unknown_ = false;  // why there are no bits per byte
   StepQueue queue_;            // last: its thread uses the others

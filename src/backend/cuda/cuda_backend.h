@@ -35,6 +35,13 @@ std::string library_versions();
 /// Number of usable GPUs; 0 where there is no driver.
 int device_count();
 
+/// Hides all GPUs but the first from this process, by CUDA_VISIBLE_DEVICES, as the driver takes tenths of a second to
+/// begin each. To be called before anything else here, and before there are other threads.
+void hide_other_devices();
+
+/// Begins the device, which all else here would wait for; a failure is left for what comes then to tell.
+void begin_device(int ordinal);
+
 /// Throws UserError when there is no such device or its compute capability is below 8.0.
 DeviceInfo describe_device(int ordinal);
 

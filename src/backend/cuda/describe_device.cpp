@@ -53,6 +53,16 @@ int device_count() {
   return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
 }
 
+void hide_other_devices() {
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  std::string first = visible ? visible : "0";
+  ::setenv("CUDA_VISIBLE_DEVICES", first.substr(0, first.find(',')).c_str(), 1);
+}
+
+void begin_device(int ordinal) {
+  if (cudaSetDevice(ordinal) != cudaSuccess) cudaGetLastError();
+}
+
 std::string device_failure() {
   cudaError_t status = cudaStreamQuery(cudaStreamPerThread);
   return status == cudaSuccess || status == cudaErrorNotReady ? "" : describe(status);

@@ -53,5 +53,17 @@ TEST(DefaultCache, IsNeverInTheWorkingFolder) {
   EXPECT_EQ(cache_with({}, {}, "relative"), "");
 }
 
+TEST(HideOtherDevices, KeepsTheFirstThatIsVisible) {
+  auto visible_after = [](std::optional<std::string> before) {
+    Environment environment({{"CUDA_VISIBLE_DEVICES", before}});
+    hide_other_devices();
+    return std::string(std::getenv("CUDA_VISIBLE_DEVICES"));
+  };
+  EXPECT_EQ(visible_after(std::nullopt), "0");
+  EXPECT_EQ(visible_after("3,1"), "3");
+  EXPECT_EQ(visible_after("GPU-8f1c"), "GPU-8f1c");
+  EXPECT_EQ(visible_after(""), "") << "none stays none";
+}
+
 }  // namespace
 }  // namespace tokamak::cuda

@@ -17,6 +17,8 @@ namespace {
 bool is_built() { return false; }
 std::string library_versions() { return "not built in; install the CUDA toolkit (12.4 or newer) and build again"; }
 int device_count() { return 0; }
+void hide_other_devices() {}
+void begin_device(int) {}
 std::string device_failure() { return {}; }
 DeviceInfo describe_device(int) { fail(); }
 std::filesystem::path default_cache() { return {}; }
