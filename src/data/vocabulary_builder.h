@@ -48,8 +48,10 @@ class VocabularyBuilder {
   Vocabulary build();
 
  private:
-  struct Hash : std::hash<std::string_view> {
+  // Not noexcept: so the tables keep the hashes of their keys, instead of taking them again and again.
+  struct Hash {
     using is_transparent = void;
+    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
   };
 
   int32_t id_of(std::string_view spelling, std::string_view left, std::string_view right) const;

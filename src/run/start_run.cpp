@@ -16,6 +16,8 @@
 
 #include <fmt/format.h>
 
+#include <future>
+
 namespace tokamak {
 namespace {
 
@@ -65,19 +67,30 @@ void resolve_alike(StartedRun& start, const RunConfig& asked, const Platform& pl
 // Then ranks draw what they have when they know what that is.
 bool has_divided_parameters(const MeshConfig& mesh) { return mesh.zero == 3 || mesh.tensor > 1 || mesh.pipe > 1; }
 
-void open_data(StartedRun& start, const MeshRanks* ranks) {
+void begin_drawing(StartedRun& start) {
   const RunConfig& asked = start.resolved.asked;
   if (!start.found && asked.model.from.empty() && !has_divided_parameters(asked.mesh))
     start.initial = std::make_unique<InitialValues>(model_parameters(asked.model), asked.train.seed);
-  start.data = std::make_unique<RunData>(start.resolved, start.found ? &*start.found : nullptr, leads(ranks));
-  start.clock.lap("data");
+}
+
+using OpeningData = std::future<std::unique_ptr<RunData>>;
+
+// A large vocabulary takes as long as it does to compile the step, which can go on meanwhile.
+OpeningData begin_opening_data(const StartedRun& start, const MeshRanks* ranks) {
+  return std::async(std::launch::async, [&start, records = leads(ranks)] {
+    return std::make_unique<RunData>(start.resolved, start.found ? &*start.found : nullptr, records);
+  });
+}
+
+void await_data(StartedRun& start, OpeningData& opening) {
+  start.clock.time("data", [&] { start.data = opening.get(); });
 }
 
 // Measured by the rank that leads alone: what is chosen decides the graph, and that must be one for all. The bytes that
 // are free before any rank has taken some, as others may share them; here all wait for each other.
 int64_t tune_alike(StartedRun& start, Backend& backend, TrainObserver& observer, const MeshRanks* ranks) {
   int64_t free_bytes = backend.free_bytes();
-  require_same(ranks, "data", start.data->description());
+  if (ranks) require_same(ranks, "data", start.data->description());
   if (!leads(ranks)) return await_choices(ranks, start.platform.tuning, backend), free_bytes;
   start.platform = start.choices.tune(start.resolved, start.platform, backend, start.found.has_value(), observer);
   return backend.free_bytes();
@@ -151,13 +164,16 @@ int64_t host_bytes_left(int64_t free_bytes, int64_t planned_bytes, Backend& back
 void prepare_session(StartedRun& start, const RunConfig& asked, const Platform& platform, Backend& backend,
                      TrainObserver& observer, const MeshRanks* ranks) {
   resolve_alike(start, asked, platform, ranks);
-  open_data(start, ranks);
+  begin_drawing(start);
+  OpeningData opening = begin_opening_data(start, ranks);
+  if (ranks) await_data(start, opening);
   int64_t free_bytes = start.clock.time("tuning", [&] { return tune_alike(start, backend, observer, ranks); });
   start.clock.time("compiling", [&] {
     CompiledRun compiled = compile_to_fit(start.resolved, start.platform, free_bytes, ranks);
     allocate(start, std::move(compiled), backend, ranks);
     start.host_bytes_left = host_bytes_left(free_bytes, start.session->compiled().total_bytes(), backend, ranks);
   });
+  if (!ranks) await_data(start, opening);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <utility>
 
 namespace tokamak {
 namespace {
@@ -325,6 +326,30 @@ TEST(NodeMeter, GivesKernelsRandomOperandsAndScratchMemory) {
   for (float v : device.seen) sum += v, square += double(v) * v;
   EXPECT_NEAR(sum / 300'000, 0, 0.01);
   EXPECT_NEAR(square / 300'000, 1.0 / 3, 0.01);
+}
+
+// Whose host takes 30 us to have a kernel begin where none runs, and whose marks of time take 3 us.
+class QueuingDevice : public PricedDevice {
+ public:
+  explicit QueuingDevice(double kernel) : PricedDevice({}), kernel_(kernel) {}
+  double time(const std::function<void()>& work) override {
+    bool is_idle = std::exchange(runs_, 0) == 0;
+    work();
+    return std::exchange(runs_, 0) * kernel_ + 3e-6 + (is_idle ? 30e-6 : 0);
+  }
+
+ private:
+  double kernel_;
+};
+
+TEST(NodeMeter, HidesLaunchesAsStepsDo) {
+  Graph graph("one");
+  GraphBuilder g(graph);
+  graph.add_result("r", gelu(g, g.input("x", {DType::kF32, {100}})));
+  for (double kernel : {8e-6, 1e-4, 1e-2}) {
+    QueuingDevice device(kernel);
+    EXPECT_NEAR(NodeMeter(device).seconds(graph, graph.nodes()[0]) / kernel, 1, 0.03);
+  }
 }
 
 }  // namespace
