@@ -211,7 +211,6 @@ class Harness:
                                      "ms": curve.step_ms(lines) if lines else 0, "seconds": time.time() - starts[-1],
                                      "curve": points, "identity": identity})
         self.save()
-        for checkpoint in (folder / "run" / "checkpoints").glob("step_*"):
-            shutil.rmtree(checkpoint)
+        shutil.rmtree(folder / "run" / "checkpoints", ignore_errors=True)
         said = "diverged" if diverged else "loss {loss:.4f} after {first:.1f} s".format(**points[-1])
         self.say(f"{title}: {said}")

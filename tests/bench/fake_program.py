@@ -13,7 +13,7 @@ elif "print-config" in options:
     print(f"[model]\ncontext = 8  # tokens\n[train]\nbatch = {batch}  # sequences\ntotal_batch = 0")
 else:
     folder = pathlib.Path(options["train.out"])
-    (folder / "step_000001").mkdir(parents=True)
+    (folder / "checkpoints" / "step_00000001").mkdir(parents=True)
     rate = float(options.get("optimizer.lr", 0.1))
     if rate > 1:
         sys.exit("the loss of step 1 is NaN: training has diverged")

@@ -159,7 +159,7 @@ class Runs(unittest.TestCase):
         self.call("adamw")
         before = self.results()
         self.assertEqual([run["curve"][-1]["step"] for run in before], [40, 40])
-        self.assertEqual(list(self.out.glob("runs/*/run/step*")), [])
+        self.assertEqual(list(self.out.glob("runs/*/run/checkpoints")), [])
         done = self.call("adamw", "adamw@0.5", "--tune=muon", "--lr=0.2,2", "--gpus=3")
         self.assertEqual(done.returncode, 0)
         after = self.results()
