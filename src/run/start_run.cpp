@@ -166,7 +166,7 @@ void prepare_session(StartedRun& start, const RunConfig& asked, const Platform& 
   resolve_alike(start, asked, platform, ranks);
   begin_drawing(start);
   OpeningData opening = begin_opening_data(start, ranks);
-  if (ranks) await_data(start, opening);
+  if (ranks) await_data(start, opening);  // before any of them measures: it must be the same for all
   int64_t free_bytes = start.clock.time("tuning", [&] { return tune_alike(start, backend, observer, ranks); });
   start.clock.time("compiling", [&] {
     CompiledRun compiled = compile_to_fit(start.resolved, start.platform, free_bytes, ranks);
