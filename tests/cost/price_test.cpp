@@ -257,12 +257,23 @@ TEST(Price, TakesWhatWasMeasuredAndWhatALongRunLeavesOfIt) {
     %2 = matmul(%0, %1) {trans_a=false, trans_b=false} : bf16[100,20]
     result y = %2
   })";
-  for (auto [text, rate, seconds] : {std::tuple{kMatmul, 1.0, 3.0}, {kLow, 1.0, 6.0}, {kLow, 2.0, 4.5}}) {
+  constexpr const char* kEight = R"(graph g {
+    input a = %0 : f8e4m3[100,50]
+    input b = %1 : f8e4m3[20,50]
+    input a_scale = %2 : f32[]
+    input b_scale = %3 : f32[]
+    %4 = matmul(%0, %1, %2, %3) {result="bf16", trans_a=false, trans_b=true} : bf16[100,20]
+    result y = %4
+  })";
+  using Case = std::tuple<const char*, double, double>;
+  for (auto [text, rate, seconds] :
+       {Case{kMatmul, 1, 3}, Case{kLow, 1, 6}, Case{kLow, 2, 4.5}, Case{kEight, 1, 6}, Case{kEight, 2, 4.5}}) {
     Graph graph = parse_graph(text, find_op);
     const Node& node = graph.nodes()[0];
     Platform platform = target();
     platform.target.sustained_share = 0.5;
-    platform.target.bf16_flops = rate * node_cost(graph, node).flops / 3;  // all of the rate, or half of it
+    double reached = node_cost(graph, node).flops / 3;
+    platform.target.bf16_flops = platform.target.fp8_flops = rate * reached;  // all of the rate, or half of it
     platform.tuning.measured_seconds[kernel_key(graph, node)] = 3;
     EXPECT_DOUBLE_EQ(price(graph, node, platform).seconds, seconds);
   }
