@@ -1,5 +1,8 @@
 #include "backend/backend.h"
 
+#include "backend/chained.h"
+
+#include <algorithm>
 #include <chrono>
 
 namespace tokamak {
@@ -41,6 +44,8 @@ class CopiesAtOnce : public HostCopies {
 };
 
 }  // namespace
+
+bool ChainLink::waits_for_kernels() const { return std::find(awaited.begin(), awaited.end(), true) == awaited.end(); }
 
 std::unique_ptr<Memory> Backend::allocate_host(int64_t bytes) { return std::make_unique<PlainMemory>(bytes); }
 

@@ -14,6 +14,7 @@
 
 namespace tokamak {
 
+class ChainCompiler;
 class KernelTuning;
 
 /// One node made ready to run.
@@ -121,6 +122,8 @@ class Backend {
   virtual void end_compiling() {}
   /// Null: kernels are what they are.
   virtual KernelTuning* tuning() { return nullptr; }
+  /// Null: a kernel waits for those before it (backend/chained.h).
+  virtual ChainCompiler* chains() { return nullptr; }
 
   /// Memory of the host that copies come to fastest, not zeroed; null: there is none to be had.
   virtual std::unique_ptr<Memory> allocate_host(int64_t bytes);

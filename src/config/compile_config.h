@@ -20,6 +20,7 @@ struct CompileConfig {
   bool low_residual = true;      // with bf16 and fp16: the residual stream and its gradient are in that type too
   bool async = true;             // never wait for a value that is only printed
   bool cuda_graph = true;        // record a program's launches once and replay them
+  bool chain = true;             // of text: kernels begin while those before them run (backend/chained.h)
   bool deterministic = true;     // the same bits from run to run
   bool strict = false;           // a step with nodes for which the device has no kernel is refused
   bool fp8_attention = true;     // with fp8: what attention gives, and its gradient, have eight bits in products

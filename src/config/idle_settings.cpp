@@ -160,6 +160,7 @@ constexpr IdleRule kRules[] = {
     {"compile.low_residual", Of::kStep, [](const Situation& s) { return !is_low(s.run.compile.precision); },
      other_precision},
     {"compile.cuda_graph", Of::kStep, [](const Situation& s) { return !s.place.is_gpu; }, runs_on_cpu},
+    {"compile.chain", Of::kStep, [](const Situation& s) { return !s.place.is_gpu; }, runs_on_cpu},
     {"compile.streams", Of::kStep, [](const Situation& s) { return !s.place.is_gpu && s.run.compile.streams > 1; },
      runs_on_cpu},
     {"compile.deterministic", Of::kStep,

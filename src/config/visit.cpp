@@ -161,6 +161,7 @@ void visit(FieldList& v, CompileConfig& c) {
     "with fp16: steps without overflow after which the scale doubles", at_least(1));
   v("async", c.async, "never wait for a value that is only printed");
   v("cuda_graph", c.cuda_graph, "record a step's launches once and replay them, where the device can");
+  v("chain", c.chain, "text: kernels wait for values, not for the kernels before; on Hopper and later");
   v("strict", c.strict, "refuse a step with an op that the device has no kernel for and the host would run, slowly");
   v("streams", c.streams, "2: gradients of parameters beside the others, where the device can", between(1, 2));
   v("deterministic", c.deterministic, "the same bits from run to run; off: attention's gradient is faster on a GPU");

@@ -59,6 +59,7 @@ Program::Program(Plan plan, Backend& backend, TensorStore& store, ProgramOptions
   }
   set_coordinates();
   if (!arena_) arena_ = backend.allocate(plan_.arena_bytes);
+  if (options.chain) prepare_chain();
   for (const Launch& launch : plan_.launches) bind(launch);
   backend_.end_compiling();
   make_events();
@@ -99,9 +100,28 @@ void Program::bind_buffers(int64_t micro_batch) {
 
 std::unique_ptr<Kernel> Program::make_kernel(const Launch& launch) {
   const Node& node = plan_.graph.nodes()[size_t(launch.node)];
+  if (const Chain::Link* link = chain_ ? chain_->link(size_t(&launch - plan_.launches.data())) : nullptr)
+    return make_link(node, *link);
   if (!is_of_ranks(node)) return backend_.compile_on(launch.stream, plan_.graph, node);
   TOKAMAK_CHECK(ranks_, "a step of several ranks was given to one");
   return make_collective_kernel(*ranks_, backend_, launch.stream, plan_.graph, node);
+}
+
+void Program::prepare_chain() {
+  ChainCompiler* compiler = backend_.chains();
+  if (!compiler) return;
+  chain_ = find_chain(plan_, [&](const Node& node) { return compiler->can_chain(plan_.graph, node); });
+  if (!chain_) return;
+  handed_ = backend_.allocate(chain_->bytes);
+  std::vector<std::byte> empty(size_t(chain_->bytes), std::byte{0xff});
+  backend_.copy_in(handed_->data(), empty.data(), chain_->bytes);
+}
+
+std::unique_ptr<Kernel> Program::make_link(const Node& node, const Chain::Link& link) {
+  auto* memory = static_cast<std::byte*>(handed_->data());
+  return backend_.chains()->compile_link(
+      plan_.graph, node,
+      {.awaited = link.awaited, .emptied = memory + link.emptied, .emptied_bytes = link.emptied_bytes});
 }
 
 void Program::set_coordinates() {
@@ -140,6 +160,9 @@ void Program::share_workspace(int stream) {
 }
 
 void* Program::address(ValueId value) const {
+  if (chain_)
+    if (auto place = chain_->places.find(value); place != chain_->places.end())
+      return static_cast<char*>(handed_->data()) + place->second;
   const Location& location = plan_.locations[size_t(value)];
   void* storage = location.argument != kNoValue ? arguments_.at(location.argument) : arena_->data();
   return static_cast<char*>(storage) + location.offset;

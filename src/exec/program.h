@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backend/backend.h"
+#include "exec/chain.h"
 #include "exec/tensor_store.h"
 #include "exec/work_observer.h"
 #include "plan/plan.h"
@@ -19,6 +20,8 @@ struct ProgramOptions {
   std::shared_ptr<Memory> arena;
   /// The second run is recorded where the backend can and the plan is_to_record(), and replayed from then on.
   bool record = false;
+  /// Kernels that can begin before those before them have ended (backend/chained.h), where there are enough of them.
+  bool chain = false;
   /// States in whose place runs of micro-batches with odd numbers have others of the store; null: none.
   const std::map<std::string, std::string>* odd_states = nullptr;
 };
@@ -36,6 +39,8 @@ class Program {
   bool is_set(const Argument& input) const;
   /// Scratch memory of the kernels, as they were made; plan().scratch_bytes is what was expected of them.
   int64_t workspace_bytes() const { return workspace_bytes_; }
+  /// Null: launches wait for those before them.
+  const Chain* chain() const { return chain_ ? &*chain_ : nullptr; }
   /// Whether runs are recorded, if the backend can.
   bool records() const { return record_; }
   /// Indices into the graph's nodes: those that no kernel of the backend computes.
@@ -86,6 +91,8 @@ class Program {
   bool is_kept(ValueId argument) const;
   void take_addresses(Bound& bound) const;
   std::unique_ptr<Kernel> make_kernel(const Launch& launch);
+  void prepare_chain();
+  std::unique_ptr<Kernel> make_link(const Node& node, const Chain::Link& link);
   void set_coordinates();
   void make_events();
   void share_workspace(int stream);
@@ -103,6 +110,8 @@ class Program {
   Backend& backend_;
   const MeshRanks* ranks_;
   std::shared_ptr<Memory> arena_;
+  std::optional<Chain> chain_;
+  std::unique_ptr<Memory> handed_;                   // the chain's
   std::vector<std::unique_ptr<Memory>> workspaces_;  // by stream
   int64_t workspace_bytes_ = 0;
   std::vector<std::unique_ptr<Memory>> inputs_;

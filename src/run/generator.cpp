@@ -109,7 +109,9 @@ Generator::Generator(Plans plans, const ResolvedRun& run, Backend& backend, int6
       arena_(backend.allocate(std::max(plans.prefill.arena_bytes, plans.decode.arena_bytes))),
       shared_(share_weights(plans.decode.graph)),
       prefill_(std::move(plans.prefill), backend, store_, {ranks, arena_, run.compile.cuda_graph}),
-      decode_(std::move(plans.decode), backend, store_, {ranks, arena_, run.compile.cuda_graph}), rows_(size_t(rows)) {
+      decode_(std::move(plans.decode), backend, store_,
+              {.ranks = ranks, .arena = arena_, .record = run.compile.cuda_graph, .chain = run.compile.chain}),
+      rows_(size_t(rows)) {
   if (trained_) prepare_cast();
 }
 

@@ -1,5 +1,6 @@
 #include "backend/cuda/cuda_backend.h"
 
+#include "backend/cuda/chain_compiler.h"
 #include "backend/cuda/cupti.h"
 #include "backend/cuda/digest_kernel.h"
 #include "backend/cuda/host_copies.h"
@@ -221,6 +222,7 @@ class CudaBackend : public Backend {
 
   void end_compiling() override { context_.matmuls().end_tuning(); }
   KernelTuning* tuning() override { return &tuning_; }
+  ChainCompiler* chains() override { return context_.info.major >= kHopper ? chains_.get() : nullptr; }
 
   std::unique_ptr<Memory> allocate_host(int64_t bytes) override { return allocate_pinned(bytes); }
   std::unique_ptr<HostCopies> make_host_copies() override { return copy_beside(streams_); }
@@ -255,6 +257,7 @@ class CudaBackend : public Backend {
 
  private:
   static constexpr int64_t kInputsBytes = 8 << 20;
+  static constexpr int kHopper = 9;  // compute capability
 
   static int64_t taken_bytes() {
     size_t free = 0, total = 0;
@@ -265,6 +268,7 @@ class CudaBackend : public Backend {
   StreamContexts streams_;
   Context& context_ = streams_.at(0);
   CudaTuning tuning_{context_};
+  std::unique_ptr<ChainCompiler> chains_ = make_chain_compiler(context_);
   InputStage stage_;
   std::shared_ptr<ReadBuffers> read_buffers_ = std::make_shared<ReadBuffers>();
   int64_t others_ = 0;  // taken before this backend was: the CUDA context, other processes

@@ -61,7 +61,8 @@ KernelPtr make_matmul_kernel(Context& context, const Graph& graph, const Node& n
   MatmulNode matmul = matmul_node(graph, node);
   if (is_gradient(context.info, matmul)) return make_gradient_matmul(context, matmul);
   if (!has_library_formats(matmul.problem)) return make_reference_kernel(context, graph, node);
-  if (thin_supports(matmul)) return make_thin_matmul(context, matmul, reads_weights_early(graph, node, matmul.form));
+  if (thin_supports(matmul))
+    return make_thin_matmul(context, matmul, {.early = reads_weights_early(graph, node, matmul.form)});
   if (is_own(context.info, matmul)) return make_hopper_matmul(context, matmul);
   return std::make_unique<MatmulKernel>(context, matmul);
 }

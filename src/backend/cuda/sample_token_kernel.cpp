@@ -9,7 +9,7 @@ namespace tokamak::cuda {
 namespace {
 
 constexpr int kThreads = 1024;           // as in kernels/sample_token.cu
-constexpr int64_t kStaticBytes = 25600;  // of shared memory there, at most
+constexpr int64_t kStaticBytes = 30720;  // of shared memory there, at most
 
 class SampleTokenKernel : public Kernel {
  public:

@@ -3,6 +3,7 @@
 #include "backend/cuda/codegen/function.h"
 #include "backend/cuda/codegen/row.h"
 #include "backend/cuda/device_types.h"
+#include "backend/cuda/emptied.h"
 #include "base/divide.h"
 #include "graph/op_def.h"
 #include "ops/generate.h"
@@ -47,6 +48,7 @@ Shape shape_of(const MatmulProblem& p) {
 }
 
 constexpr size_t kRowInputs = 8, kRowOutputs = 3;
+constexpr int64_t kStaticBytes = 48 << 10, kScratchBytes = 1 << 10;  // kScratch: of reductions
 
 // As in the text of row_text.
 struct RowArguments {
@@ -67,38 +69,71 @@ int made_by(const MatmulPrologue& prologue) {
   return int(std::find(prologue.outputs.begin(), prologue.outputs.end(), -1) - prologue.outputs.begin());
 }
 
+// Of a block that has all of a there.
+int64_t shared_bytes(const MatmulForm& form, const Shape& shape) {
+  int64_t parts = 4 * shape.threads / 32 * form.m * shape.columns;
+  return parts + form.m * form.k * dtype_bytes(storage_of(form.formats.a)) + kScratchBytes;
+}
+
 // Whether each block can make the rows that the form begins with: matrices of sums along a row and pointwise ops, for
 // which there is room in its shared memory.
 bool takes_rows(const MatmulForm& form, const Shape& shape) {
-  constexpr int64_t kStaticBytes = 48 << 10, kScratchBytes = 1 << 10;  // kScratch: of reductions
   const MatmulPrologue& prologue = *form.prologue;
   const GroupBody& rows = prologue.rows;
   auto is_plain = [](const GroupValue& v) { return !v.is(op::random_uniform) && !v.reduces_rows(); };
   auto is_matrix = [&](const GroupResult& r) { return rows.is_full(rows.values[size_t(r.value)]); };
-  int64_t parts = 4 * shape.threads / 32 * form.m * shape.columns,
-          made = form.m * form.k * dtype_bytes(storage_of(form.formats.a));
   return !form.trans_b && prologue.inputs.size() <= kRowInputs && prologue.outputs.size() <= kRowOutputs &&
          std::all_of(rows.values.begin(), rows.values.end(), is_plain) &&
-         std::all_of(rows.results.begin(), rows.results.end(), is_matrix) &&
-         parts + made + kScratchBytes <= kStaticBytes;
+         std::all_of(rows.results.begin(), rows.results.end(), is_matrix) && shared_bytes(form, shape) <= kStaticBytes;
 }
 
-// make_rows(), which does nothing where there is no prologue.
-std::string row_text(const MatmulNode& node, const Shape& shape) {
+bool is_awaited(const ThinStart& start, int input) {
+  return input >= 0 && start.link && start.link->awaited[size_t(input)];
+}
+
+// await_rows(), which puts what the rows are made of into shared memory, each a matrix of M rows.
+std::string await_text(const MatmulForm& form, const ThinStart& start) {
+  std::string text = "__device__ inline void await_rows(RowArguments& arguments) {\n", from, to, type;
+  int count = 0;
+  for (const GroupValue& v : form.prologue->rows.values) {
+    if (v.outer == kNoValue || !is_awaited(start, form.prologue->inputs[size_t(v.outer)])) continue;
+    type = device_type(v.dtype);
+    from += fmt::format("static_cast<const {}*>(arguments.in[{}]), ", type, v.outer);
+    to += fmt::format("rows[{}], ", count);
+    text += fmt::format("  constexpr int k{} = {};\n", v.outer, count++);
+  }
+  if (count == 0) return text + "}\n";
+  text += fmt::format(
+      "  __shared__ __align__(16) {0} rows[{1}][kM * kK];\n  const {0}* const from[] = {{{2}}};\n"
+      "  {0}* const to[] = {{{3}}};\n  await_all<kThreads>(from, to, kM * kK);\n",
+      type, count, from, to);
+  for (const GroupValue& v : form.prologue->rows.values)
+    if (v.outer != kNoValue && is_awaited(start, form.prologue->inputs[size_t(v.outer)]))
+      text += fmt::format("  arguments.in[{0}] = rows[k{0}];\n", v.outer);
+  return text + "  __syncthreads();\n}\n";
+}
+
+// make_rows() and await_rows(), which do nothing where there is no prologue.
+std::string row_text(const MatmulNode& node, const Shape& shape, const ThinStart& start) {
   std::string text =
       fmt::format("struct RowArguments {{\n  const void* in[{}];\n  void* out[{}];\n}};\n", kRowInputs, kRowOutputs);
-  if (!node.form.prologue) return text + "__device__ inline void make_rows(const RowArguments&, Element*) {}\n";
+  if (!node.form.prologue)
+    return text +
+           "__device__ inline void make_rows(const RowArguments&, Element*) {}\n"
+           "__device__ inline void await_rows(RowArguments&) {}\n";
   const MatmulPrologue& prologue = *node.form.prologue;
-  return text + "namespace rows {\n" + generate_row_function(prologue.rows, made_by(prologue), shape.threads) +
+  return text + await_text(node.form, start) + "namespace rows {\n" +
+         generate_row_function(prologue.rows, made_by(prologue), shape.threads) +
          "}  // namespace rows\nusing rows::make_rows;\n";
 }
 
 class ThinMatmulKernel : public Kernel {
  public:
-  ThinMatmulKernel(Context& context, const MatmulNode& node, bool early)
+  ThinMatmulKernel(Context& context, const MatmulNode& node, const ThinStart& start)
       : context_(context), form_(node.form), shape_(shape_of(node.problem)),
         function_(context.compiler->add(node.problem.trans_b ? "multiply_rows" : "multiply_columns",
-                                        thin_matmul_source(node, early))) {}
+                                        thin_matmul_source(node, start))),
+        emptied_(start.link) {}
 
   void run(std::span<const void* const> in, std::span<void* const> out) override {
     auto operand = [&](int at) -> const void* { return at >= 0 ? in[size_t(at)] : nullptr; };
@@ -110,7 +145,7 @@ class ThinMatmulKernel : public Kernel {
       function_->launch(context_.queue(), shape, a, b, bias, addend, y);
     else
       function_->launch(context_.queue(), shape, a, b, bias, addend, y,
-                        form_.prologue ? row_arguments(*form_.prologue, in, out) : RowArguments());
+                        form_.prologue ? row_arguments(*form_.prologue, in, out) : RowArguments(), emptied_);
   }
 
  private:
@@ -118,6 +153,7 @@ class ThinMatmulKernel : public Kernel {
   MatmulForm form_;
   Shape shape_;
   std::shared_ptr<DeviceFunction> function_;
+  Emptied emptied_;
 };
 
 }  // namespace
@@ -151,26 +187,47 @@ bool reads_weights_early(const Graph& graph, const Node& node, const MatmulForm&
   return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) { return made_by(input).first >= 0; });
 }
 
-std::string thin_matmul_source(const MatmulNode& node, bool early) {
+bool thin_can_chain(const Graph& graph, const Node& node, const MatmulNode& matmul) {
+  const MatmulForm& form = matmul.form;
+  if (form.trans_b || !thin_supports(matmul)) return false;
+  for (int input : {form.b, form.bias})
+    if (input >= 0 && graph.producer(node.inputs[size_t(input)]) >= 0) return false;
+  int64_t awaited = 0;
+  std::optional<DType> dtype;
+  if (form.prologue)
+    for (int input : form.prologue->inputs) {
+      ValueId value = node.inputs[size_t(input)];
+      if (graph.producer(value) < 0) continue;
+      const ValueType& type = graph.type(value);
+      if (num_elements(type.shape) != form.m * form.k || form.k * dtype_bytes(type.dtype) % 16 != 0) return false;
+      if (*(dtype ? dtype : dtype = type.dtype) != type.dtype) return false;
+      awaited += num_bytes(type);
+    }
+  return shared_bytes(form, shape_of(matmul.problem)) + awaited <= kStaticBytes;
+}
+
+std::string thin_matmul_source(const MatmulNode& node, const ThinStart& start) {
   const MatmulProblem& p = node.problem;
   Shape shape = shape_of(p);
   std::string function = node.form.function ? function_source(*node.form.function)
                                             : "__device__ inline float finish(float x, float) { return x; }\n";
   int vector = int(16 / dtype_bytes(storage_of(p.a)));
   return fmt::format(
-             "#include \"backend/cuda/kernels/group.cuh\"\nnamespace tokamak {{\n"
+             "#include \"backend/cuda/kernels/chain.cuh\"\n#include \"backend/cuda/kernels/group.cuh\"\nnamespace "
+             "tokamak {{\n"
              "using Element = {};\nusing Output = {};\nconstexpr int kM = {}, kN = {}, kK = {}, kThreads = {}, "
              "kColumns = {}, kWarpRows = {};\nconstexpr bool kBias = {}, kAddend = {}, kFunction = {}, kPrologue = "
-             "{}, kEarly = {};\n{}{}}}\n",
+             "{}, kEarly = {}, kLinked = {}, kAwaits = {}, kAwaitsGiven = {}, kAwaitsAddend = {};\n{}{}}}\n",
              device_type(storage_of(p.a)), device_type(p.output), p.m, p.n, p.k, shape.threads,
              std::max(shape.columns, vector), std::max(shape.rows_per_warp, 1), node.form.bias >= 0,
-             node.form.addend >= 0, node.form.function.has_value(), node.form.prologue.has_value(), early, function,
-             row_text(node, shape)) +
+             node.form.addend >= 0, node.form.function.has_value(), node.form.prologue.has_value(), start.early,
+             start.link != nullptr, start.link && !start.link->waits_for_kernels(), is_awaited(start, node.form.a),
+             is_awaited(start, node.form.addend), function, row_text(node, shape, start)) +
          std::string(embedded_source("backend/cuda/kernels/matmul_thin.cu"));
 }
 
-KernelPtr make_thin_matmul(Context& context, const MatmulNode& node, bool early) {
-  return std::make_unique<ThinMatmulKernel>(context, node, early);
+KernelPtr make_thin_matmul(Context& context, const MatmulNode& node, const ThinStart& start) {
+  return std::make_unique<ThinMatmulKernel>(context, node, start);
 }
 
 }  // namespace tokamak::cuda

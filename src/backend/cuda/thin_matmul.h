@@ -3,6 +3,7 @@
 // not depend on how many there are. Tests: tests/backend/cuda/thin_matmul_test.cpp
 #pragma once
 
+#include "backend/chained.h"
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/matmul_problem.h"
 
@@ -19,10 +20,20 @@ bool thin_supports(const MatmulNode& node);
 /// graph, for then there is one between.
 bool reads_weights_early(const Graph& graph, const Node& node, const MatmulForm& form);
 
-/// Device code of the functions multiply_columns and multiply_rows; the first is for b as (K, N). `early`: see above.
-std::string thin_matmul_source(const MatmulNode& node, bool early = false);
+/// Whether the kernel can be a link of a chain, whatever of a, the addend and what the rows are made of is awaited: b
+/// is (K, N), b and the bias are arguments, and what is awaited fits into the block's shared memory.
+bool thin_can_chain(const Graph& graph, const Node& node, const MatmulNode& matmul);
 
-/// thin_supports() must hold.
-KernelPtr make_thin_matmul(Context& context, const MatmulNode& node, bool early);
+/// How a product of few rows begins.
+struct ThinStart {
+  bool early = false;               // see above
+  const ChainLink* link = nullptr;  // null: it waits for the kernels before it
+};
+
+/// Device code of the functions multiply_columns and multiply_rows; the first is for b as (K, N).
+std::string thin_matmul_source(const MatmulNode& node, const ThinStart& start = {});
+
+/// thin_supports() must hold, and with a link thin_can_chain(). The link is not kept.
+KernelPtr make_thin_matmul(Context& context, const MatmulNode& node, const ThinStart& start);
 
 }  // namespace tokamak::cuda

@@ -90,9 +90,9 @@ inline HostTensor read_tensor(const ValueType& type, const std::function<void(vo
 
 /// Plans, compiles and runs the graph `runs` times (the updates add up; with `record` from the third run on replayed)
 /// from `arguments` as for interpret(); where the rank stands on the mesh of `ranks` comes from there. The arena is
-/// poisoned before the first run.
+/// poisoned before the first run. `chain`: kernels that can be links of one are.
 inline Interpretation run_on_gpu(const Graph& graph, const std::vector<HostTensor>& arguments, int runs = 1,
-                                 bool record = false, const MeshRanks* ranks = nullptr) {
+                                 bool record = false, const MeshRanks* ranks = nullptr, bool chain = false) {
   Backend& backend = gpu_backend();
   TensorStore store(backend);
   Plan plan = make_plan(graph, cuda::nominal_platform());
@@ -102,7 +102,9 @@ inline Interpretation run_on_gpu(const Graph& graph, const std::vector<HostTenso
   options.arena = arena;
   options.record = record;
   options.ranks = ranks;
+  options.chain = chain;
   Program program(std::move(plan), backend, store, options);
+  if (chain) EXPECT_NE(program.chain(), nullptr) << print(graph);
   for (size_t i = 0; i < graph.arguments().size(); ++i) {
     const Argument& argument = graph.arguments()[i];
     if (ranks && ranks->coordinate_of(argument)) continue;

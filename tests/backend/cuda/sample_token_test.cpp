@@ -56,6 +56,7 @@ TEST(GpuSampleToken, ChoosesWhatTheReferenceDoes) {
                                                {0.7, 200.0, 0.6},
                                                {1e-30, 0.0, 1.0},
                                                {1.0, 1.0, 1.0},
+                                               {0.9, 3000.0, 0.8},
                                                {1.0, 0.0, 1e-6}}) {
         std::vector<HostTensor> arguments = arguments_of(graph, ties, {temperature, top_k, top_p});
         SCOPED_TRACE(fmt::format("{} of {}, {} {} {}, ties {}", vocab, V, temperature, top_k, top_p, ties));

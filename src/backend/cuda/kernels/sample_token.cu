@@ -9,7 +9,7 @@
 
 namespace tokamak {
 
-constexpr int kThreads = 1024, kWarps = kThreads / 32, kBins = 2048, kBinsEach = kBins / kThreads;
+constexpr int kThreads = 1024, kWarps = kThreads / 32, kBins = 2048, kBinsEach = kBins / kThreads, kMostIds = 1024;
 
 struct Candidate {
   float logit;
@@ -63,11 +63,20 @@ struct Row {
   }
 };
 
+/// What may still be chosen: all ids, or a list of them, ascending.
+struct Pool {
+  const int32_t* ids = nullptr;
+  int count = kVocab;
+
+  __device__ int operator[](int i) const { return ids ? ids[i] : i; }
+};
+
 struct Shared {
   uint64_t weights[kBins];
   uint32_t counts[kBins];
   uint64_t warps[kWarps];
   Candidate tops[kWarps];
+  int32_t ids[kMostIds];
   int found;  // the bin in which a target is reached,
   uint64_t before, in_found;  // the weights before it and in it
   uint32_t count;             // and how many candidates it has
@@ -75,7 +84,7 @@ struct Shared {
 };
 
 /// The sum of x over this thread and those before it.
-__device__ inline uint64_t scan(uint64_t x, Shared& s) {
+__device__ __noinline__ uint64_t scan(uint64_t x, Shared& s) {
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   for (int d = 1; d < 32; d *= 2) {
     uint64_t y = __shfl_up_sync(0xffffffffu, x, d);
@@ -84,6 +93,7 @@ __device__ inline uint64_t scan(uint64_t x, Shared& s) {
   __syncthreads();
   if (lane == 31) s.warps[warp] = x;
   __syncthreads();
+#pragma unroll 4
   for (int w = 0; w < warp; ++w) x += s.warps[w];
   return x;
 }
@@ -91,6 +101,7 @@ __device__ inline uint64_t scan(uint64_t x, Shared& s) {
 __device__ inline uint64_t sum_all(uint64_t x, Shared& s) {
   scan(x, s);
   uint64_t total = 0;
+#pragma unroll 4
   for (int w = 0; w < kWarps; ++w) total += s.warps[w];
   return total;
 }
@@ -117,16 +128,38 @@ __device__ inline void find_bin(uint64_t target, Shared& s) {
   __syncthreads();
 }
 
-/// The fewest of the likeliest candidates in `within` whose weights add up to the target, or, with kCounts, so many.
+/// The ids of the first coarse ranks, `count` of them. All that comes later looks at these alone, where before it looked at
+/// the whole row. Each thread has a run of ids.
+__device__ inline Pool first_ranks(const Row& row, int last_rank, int count, Shared& s) {
+  constexpr int kRun = (kVocab + kThreads - 1) / kThreads;
+  int first = threadIdx.x * kRun, last = first + kRun < kVocab ? first + kRun : kVocab;
+  uint64_t mine = 0;
+#pragma unroll 4
+  for (int id = first; id < last; ++id) mine += row.coarse(id) <= last_rank;
+  int at = int(scan(mine, s) - mine);
+#pragma unroll 1
+  for (int id = first; mine > 0 && id < last; ++id)
+    if (row.coarse(id) <= last_rank) s.ids[at++] = id;
+  __syncthreads();
+  return {s.ids, count};
+}
+
+/// The fewest of the likeliest candidates in `within` whose weights add up to the target, or, with kCounts, so many; the
+/// pool is then what is left of it, if that is little.
 template <bool kCounts>
-__device__ inline Bound select(const Row& row, const Bound& within, uint64_t target, Shared& s) {
-  constexpr int kShifts[] = {64, 53, 42, 31, 20, 9, 0};
+__device__ inline Bound select(const Row& row, Pool& pool, const Bound& within, uint64_t target, Shared& s) {
+  constexpr int kLevels = 7, kDigit = 11;  // bits
   Bound bound;
-  for (int level = 0; level < 7; ++level) {
-    int shift = kShifts[level], known = bound.shift;
+  // Loops stay loops: the text of this kernel is read from memory whenever it runs, as others have run since.
+#pragma unroll 1
+  for (int level = 0; level < kLevels; ++level) {
+    int shift = level + 1 < kLevels ? 64 - kDigit * level : 0, known = bound.shift;
+#pragma unroll 1
     for (int bin = threadIdx.x; bin < kBins; bin += kThreads) s.weights[bin] = 0, s.counts[bin] = 0;
     __syncthreads();
-    for (int id = threadIdx.x; id < kVocab; id += kThreads) {
+#pragma unroll 2
+    for (int i = threadIdx.x; i < pool.count; i += kThreads) {
+      int id = pool[i];
       if (level > 0 && (row.coarse(id) != bound.coarse || row.leading(id, known) != bound.prefix)) continue;
       if (!row.has(within, id)) continue;
       int digit = level == 0 ? row.coarse(id) : int(row.leading(id, shift) & ((uint64_t(1) << (known - shift)) - 1));
@@ -143,26 +176,33 @@ __device__ inline Bound select(const Row& row, const Bound& within, uint64_t tar
     bound.shift = shift;
     target -= s.before;
     bool whole = s.count == 1 || s.in_found == target;
+    uint64_t left = s.before + s.in_found;
     __syncthreads();
+    if (kCounts && level == 0 && left <= kMostIds) pool = first_ranks(row, bound.coarse, int(left), s);
     if (whole) break;
   }
   return bound;
 }
 
 /// The inverse of the candidates' distribution function, in the order of their ids. Each thread has a run of those.
-__device__ inline int32_t choose(const Row& row, const Bound& bound, float uniform, int32_t likeliest, Shared& s) {
-  constexpr int kRun = (kVocab + kThreads - 1) / kThreads;
-  int first = threadIdx.x * kRun, last = first + kRun < kVocab ? first + kRun : kVocab;
+__device__ inline int32_t choose(const Row& row, const Pool& pool, const Bound& bound, float uniform, int32_t likeliest,
+                                 Shared& s) {
+  int run = (pool.count + kThreads - 1) / kThreads, first = min(int(threadIdx.x) * run, pool.count);
+  int last = min(first + run, pool.count);
   uint64_t mine = 0;
-  for (int id = first; id < last; ++id)
-    if (row.has(bound, id)) mine += row.weight(id);
+#pragma unroll 2
+  for (int i = first; i < last; ++i)
+    if (int id = pool[i]; row.has(bound, id)) mine += row.weight(id);
   uint64_t before = scan(mine, s) - mine, total = 0;
+#pragma unroll 4
   for (int w = 0; w < kWarps; ++w) total += s.warps[w];
   auto target = uint64_t(double(uniform) * double(total));
   if (threadIdx.x == 0) s.token = likeliest;
   __syncthreads();
   if (before <= target && target < before + mine)
-    for (int id = first; id < last; ++id) {
+#pragma unroll 1
+    for (int i = first; i < last; ++i) {
+      int id = pool[i];
       if (!row.has(bound, id)) continue;
       before += row.weight(id);
       if (before > target) {
@@ -180,6 +220,7 @@ __device__ inline int32_t find_largest(Row& row, float* copy, Shared& s) {
   constexpr int kLoads = 16;  // under way
   Candidate top{-HUGE_VALF, kVocab};
   bool broken = false;
+#pragma unroll 1
   for (int base = threadIdx.x; base < kVocab; base += kLoads * kThreads) {
     float x[kLoads];
 #pragma unroll
@@ -197,6 +238,7 @@ __device__ inline int32_t find_largest(Row& row, float* copy, Shared& s) {
   top = likeliest_of_warp(top);
   if (threadIdx.x % 32 == 0) s.tops[threadIdx.x / 32] = top;
   broken = __syncthreads_or(broken);
+#pragma unroll 4
   for (int w = 0; w < kWarps; ++w) top = likelier(top, s.tops[w]);
   row.largest = top.logit;
   if (kShared) row.logits = copy;
@@ -210,17 +252,19 @@ __device__ inline int32_t sample(Row row, float* copy, const float* settings, fl
   row.inverse_temperature = 1 / temperature;
   if (row.inverse_temperature == HUGE_VALF) return likeliest;
   Bound bound;
+  Pool pool;
   if (top_k >= 1 && top_k < kVocab)  // of a part of one, as ops/sample_token.cpp, nothing
-    bound = select<true>(row, bound, uint64_t(top_k), s);
+    bound = select<true>(row, pool, bound, uint64_t(top_k), s);
   if (top_p < 1) {
     uint64_t mine = 0;
-    for (int id = threadIdx.x; id < kVocab; id += kThreads)
-      if (row.has(bound, id)) mine += row.weight(id);
+#pragma unroll 2
+    for (int i = threadIdx.x; i < pool.count; i += kThreads)
+      if (int id = pool[i]; row.has(bound, id)) mine += row.weight(id);
     double all = double(sum_all(mine, s)), target = ceil(double(top_p) * all);
     __syncthreads();
-    bound = select<false>(row, bound, uint64_t(target > 1 ? target : 1), s);
+    bound = select<false>(row, pool, bound, uint64_t(target > 1 ? target : 1), s);
   }
-  return choose(row, bound, uniform, likeliest, s);
+  return choose(row, pool, bound, uniform, likeliest, s);
 }
 
 }  // namespace tokamak
