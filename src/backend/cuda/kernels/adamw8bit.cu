@@ -1,6 +1,6 @@
-// AdamW with moments of 8 bits (ops/adamw8bit.cpp), a warp for each block of a row. The text before this says Grad, kLength,
-// kEps, kDecay, for both betas kBeta, kNew (1 - beta) and kLogBeta (its logarithm), and the tables of ops/dynamic_map.h:
-// kValues and kMidpoints, each of m and then of v.
+// AdamW with moments of 8 bits (ops/adamw8bit.cpp), a warp for each block of a row. The text before this says Grad,
+// kLength, kEps, kDecay, for both betas kBeta, kNew (1 - beta) and kLogBeta (its logarithm), and the tables of
+// ops/dynamic_map.h: kValues and kMidpoints, each of m and then of v.
 #include "backend/cuda/kernels/storage.cuh"
 
 using namespace tokamak;

@@ -1,11 +1,10 @@
 // What the kernels of attention share: tiles of kBlock rows of one head in shared memory, as floats, and the products
 // of two tiles. A block has 16 x 16 threads; thread (tx, ty) holds rows ty + 16 r of a result, and of those the columns
-// tx + 16 s of scores and 4 (tx + 16 g) .. + 3 of a tile.
-// The text before this says Element, kHeadDim, kBlock (a multiple of 16), kCausal, kDropout, kDocuments and kRanks, and
-// defines matrix_in_whole(): by which number dropout knows a head of this rank.
-// Legend: B batch, T time, H heads, D head_dim, C = H * D; qkv is (B, T, 3C) with q | k | v. Where kRanks are several, a
-// rank's T rows of a sample are in a zig-zag, kv is (kRanks B, T, 2C), dq (B, T, C), and attention is causal. i are
-// queries, rows of the rank; j keys, positions in the sequence.
+// tx + 16 s of scores and 4 (tx + 16 g) .. + 3 of a tile. The text before this says Element, kHeadDim, kBlock (a
+// multiple of 16), kCausal, kDropout, kDocuments and kRanks, and defines matrix_in_whole(): by which number dropout
+// knows a head of this rank. Legend: B batch, T time, H heads, D head_dim, C = H * D; qkv is (B, T, 3C) with q | k | v.
+// Where kRanks are several, a rank's T rows of a sample are in a zig-zag, kv is (kRanks B, T, 2C), dq (B, T, C), and
+// attention is causal. i are queries, rows of the rank; j keys, positions in the sequence.
 #pragma once
 
 #include "backend/cuda/kernels/dropout_random.cuh"

@@ -1,8 +1,8 @@
-// The sums of dqkv over B and T, the gradient of a bias on qkv, from what kernels/attention_grad_hopper.cu has summed, in
-// order. Of dQ these are sums of what it stores. Of dV they are those of dout, as the probabilities of a query, which sees
-// one key at least, sum to 1; with dropout they are sums of what it stores. Of dK they are zero: a bias on k adds the same
-// to all scores of a query, which softmax does not see, and what rounding would leave here is noise.
-// The text before this says kHeadDim.
+// The sums of dqkv over B and T, the gradient of a bias on qkv, from what kernels/attention_grad_hopper.cu has summed,
+// in order. Of dQ these are sums of what it stores. Of dV they are those of dout, as the probabilities of a query,
+// which sees one key at least, sum to 1; with dropout they are sums of what it stores. Of dK they are zero: a bias on k
+// adds the same to all scores of a query, which softmax does not see, and what rounding would leave here is noise. The
+// text before this says kHeadDim.
 #include "backend/cuda/kernels/std.cuh"
 
 constexpr int kVector = 4, kLanes = kHeadDim / kVector;

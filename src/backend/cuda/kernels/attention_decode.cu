@@ -1,8 +1,8 @@
 // A step of generation: the k and v of the new tokens go into the cache behind the position[b] tokens that lie there,
 // and each new token attends to all up to itself. The text before this says Element (of qkv and out), Cached, kHeadDim
-// and, for one token a row, kSplit: keys of a block, kEarly: cache and position may be read while the kernel before this
-// one runs, and of a link of a chain (kLinked) kAwaits: qkv is awaited. Legend: B batch, t new tokens, H heads, C = H *
-// kHeadDim; qkv (B, t, 3C), cache (B, capacity, 2C) with k | v.
+// and, for one token a row, kSplit: keys of a block, kEarly: cache and position may be read while the kernel before
+// this one runs, and of a link of a chain (kLinked) kAwaits: qkv is awaited. Legend: B batch, t new tokens, H heads, C
+// = H * kHeadDim; qkv (B, t, 3C), cache (B, capacity, 2C) with k | v.
 #include "backend/cuda/kernels/chain.cuh"
 #include "backend/cuda/kernels/scalar_float.cuh"
 
@@ -51,8 +51,8 @@ __device__ inline int column_of(int lane, int l) { return (l * kKeyLanes + lane)
 using Loaded = Vector<Cached, kLoad>;
 constexpr float kLog2E = 1.44269504f;
 
-/// What a thread found of some keys, whose scores are in units of log(2): the largest, the sum of 2^(score - top), and its
-/// columns of the values weighed by those.
+/// What a thread found of some keys, whose scores are in units of log(2): the largest, the sum of 2^(score - top), and
+/// its columns of the values weighed by those.
 struct Found {
   float top, sum, value[kLoads][kLoad];
 
@@ -153,8 +153,8 @@ extern "C" __global__ void __launch_bounds__(256)
   }
 }
 
-// One token a row: a block stores the token's k and v, if they are among its keys, and attends to those. Where one block
-// has all keys, `splits` is null. Grid: (capacity / kSplit, up, H, B).
+// One token a row: a block stores the token's k and v, if they are among its keys, and attends to those. Where one
+// block has all keys, `splits` is null. Grid: (capacity / kSplit, up, H, B).
 extern "C" __global__ void __launch_bounds__(tokamak::kThreads)
     decode_one(const tokamak::Element* qkv, tokamak::Cached* cache, tokamak::Element* out,
                tokamak::Split* splits, tokamak::DecodeArguments a, tokamak::Emptied emptied) {

@@ -1,27 +1,27 @@
-// The gradient of attention on Hopper's tensor cores, for heads of 64 and of 128 and whole tiles of 128 rows. With P the
-// probabilities, computed again from q, k and lse:  dV = P^T dout,  dP = dout v^T,  dS = P (dP - delta),
-// dQ = scale dS k,  dK = scale dS^T q,  where delta = sum of out * dout over a row (Dao et al., "FlashAttention", 2022;
-// Shah et al., "FlashAttention-3", 2024, for the division of labour).
+// The gradient of attention on Hopper's tensor cores, for heads of 64 and of 128 and whole tiles of 128 rows. With P
+// the probabilities, computed again from q, k and lse:  dV = P^T dout,  dP = dout v^T,  dS = P (dP - delta), dQ = scale
+// dS k,  dK = scale dS^T q,  where delta = sum of out * dout over a row (Dao et al., "FlashAttention", 2022; Shah et
+// al., "FlashAttention-3", 2024, for the division of labour).
 //
 // A block works on one tile of keys after the other, the last of a head first, of a head that it shares with others or
-// has for itself (Work), going through the tiles of queries, of 128 rows (64 for heads of 128). One thread of the first warp group copies tiles ahead. The
-// two others hold S^T, dP^T, dK and dV of 64 keys each in registers. What a tile adds to dQ is multiplied while S^T of the
-// next one is, and summed over the tiles of keys in memory that stays in L2. Each warp adds to its own part of that sum,
-// one tile after the other, and in a shared head waits for the same warp of the block that has the tile of keys before:
-// so the result has the same bits in every run.
+// has for itself (Work), going through the tiles of queries, of 128 rows (64 for heads of 128). One thread of the first
+// warp group copies tiles ahead. The two others hold S^T, dP^T, dK and dV of 64 keys each in registers. What a tile
+// adds to dQ is multiplied while S^T of the next one is, and summed over the tiles of keys in memory that stays in L2.
+// Each warp adds to its own part of that sum, one tile after the other, and in a shared head waits for the same warp of
+// the block that has the tile of keys before: so the result has the same bits in every run.
 //
-// With kDropout, F its factors:  dV = (P F)^T dout,  dS = P (dP F - delta). F's number for what is kept is multiplied at the
-// end: P and dS are kept without it, and delta comes divided by it.
+// With kDropout, F its factors:  dV = (P F)^T dout,  dS = P (dP F - delta). F's number for what is kept is multiplied
+// at the end: P and dS are kept without it, and delta comes divided by it.
 //
-// With kSums it also gives what kernels/attention_column_sums.cu makes sums of dqkv over B and T of: each warp the sums of
-// a head's dQ over the rows that it writes, and with kDropout those of dV.
+// With kSums it also gives what kernels/attention_column_sums.cu makes sums of dqkv over B and T of: each warp the sums
+// of a head's dQ over the rows that it writes, and with kDropout those of dV.
 //
 // With kFloat8 dqkv is e5m2: rounded to Element, times a factor, rounded again, as a cast behind it would.
 //
 // The text before this says what kernels/attention_hopper.cuh wants, and kSums (not where kRanks are several).
 //
-// Where kRanks are several, a tile of keys may be seen by none of the rank's queries: its gradient is zero, and it has no
-// part in what is said above.
+// Where kRanks are several, a tile of keys may be seen by none of the rank's queries: its gradient is zero, and it has
+// no part in what is said above.
 #include "backend/cuda/kernels/attention_hopper.cuh"
 
 namespace tokamak {
@@ -90,8 +90,8 @@ struct Arguments {
 /// The tile of keys that a block works on. Of a head, the cheapest is the last.
 __device__ inline int key_tile(const Work& work) { return work.tiles - 1 - work.rank; }
 
-/// The tiles of queries that see keys of tile j: begin .. end - 1, by the documents of the head's sample. In a shared head
-/// they come in the order in which the block before is through with them.
+/// The tiles of queries that see keys of tile j: begin .. end - 1, by the documents of the head's sample. In a shared
+/// head they come in the order in which the block before is through with them.
 struct Steps {
   int begin, end;
   bool backwards;  // in turn, so that what was used last is used next
@@ -287,8 +287,8 @@ __device__ inline void store_columns(float* to, const Arguments& a, const Head& 
   sums = {};
 }
 
-/// The warp's 16 rows of a product times `scale` to rows of dqkv, through shared memory that may be written again and has
-/// them afterwards.
+/// The warp's 16 rows of a product times `scale` to rows of dqkv, through shared memory that may be written again and
+/// has them afterwards.
 template <int N>
 __device__ inline void write_gradients(const TensorMap& dqkv, void* staged, const float (&x)[N], const Arguments& a,
                                        float scale, int column, int row, int b, const Worker& w) {
@@ -364,8 +364,8 @@ __device__ inline void add_query_gradients(Shared& s, const TensorMap& dqkv, con
   commit_copies();
 }
 
-/// The warp's rows of dK, then of dV, through what is otherwise for dQ. Those of dV are added to its columns, where they
-/// are wanted.
+/// The warp's rows of dK, then of dV, through what is otherwise for dQ. Those of dV are added to its columns, where
+/// they are wanted.
 __device__ inline void write_key_gradients(Shared& s, const TensorMap& dkv, const float (&dk)[kHeadFloats],
                                            const float (&dv)[kHeadFloats], const Arguments& a, const Head& head, int j,
                                            const Worker& w) {

@@ -1,11 +1,12 @@
-// Attention on Hopper's tensor cores, for heads of 64 and of 128, with online softmax (Dao et al., "FlashAttention", 2022; Shah et
-// al., "FlashAttention-3", 2024, for the division of labour).
+// Attention on Hopper's tensor cores, for heads of 64 and of 128, with online softmax (Dao et al., "FlashAttention",
+// 2022; Shah et al., "FlashAttention-3", 2024, for the division of labour).
 //
-// A block works on one tile of 256 queries (128 of heads of 128) after the other, of a head that it shares with others or
-// has for itself (Work), going through tiles of 64 keys (128). One thread of the first warp group copies tiles ahead. The
-// four others (two) hold 64 queries each: the scores of the next tile and the output of this one are multiplied while the softmax is computed, across the
-// borders of queries and heads. A warp group leaves out the tiles of keys that its queries do not see: fewer than there are
-// stages, less two for what it holds, as a tile's queries follow each other (also where kRanks are several).
+// A block works on one tile of 256 queries (128 of heads of 128) after the other, of a head that it shares with others
+// or has for itself (Work), going through tiles of 64 keys (128). One thread of the first warp group copies tiles
+// ahead. The four others (two) hold 64 queries each: the scores of the next tile and the output of this one are
+// multiplied while the softmax is computed, across the borders of queries and heads. A warp group leaves out the tiles
+// of keys that its queries do not see: fewer than there are stages, less two for what it holds, as a tile's queries
+// follow each other (also where kRanks are several).
 #include "backend/cuda/kernels/attention_hopper.cuh"
 
 namespace tokamak {
@@ -308,8 +309,8 @@ __device__ inline void compute(Shared& s, const TensorMap& out, const Arguments&
 
 }  // namespace tokamak
 
-// Grid: at most as many blocks as run at a time, each with work. The boxes are (kQueries, 64) of q, (kKeys, 64) of k and v,
-// (16, 64) of out.
+// Grid: at most as many blocks as run at a time, each with work. The boxes are (kQueries, 64) of q, (kKeys, 64) of k
+// and v, (16, 64) of out.
 extern "C" __global__ void __launch_bounds__(128 + tokamak::kGroups * 128, 1)
     attention(const __grid_constant__ tokamak::TensorMap q, const __grid_constant__ tokamak::TensorMap kv,
               const __grid_constant__ tokamak::TensorMap out, tokamak::Arguments a) {

@@ -1,11 +1,10 @@
 // What attention and its gradient on Hopper's tensor cores share: heads of 64 or 128, rings of tiles in shared memory,
-// and rows on their way to global memory.
-// The text before this says Element, TOKAMAK_ELEMENT (kernels/hopper.cuh), kCausal, kDocuments (only with kCausal),
-// kDropout, kFloat8 (not with several ranks), kRanks (several only with kCausal) and kHeadDim (64 or 128), and defines
-// matrix_in_whole(): by which number dropout knows a head of this rank.
+// and rows on their way to global memory. The text before this says Element, TOKAMAK_ELEMENT (kernels/hopper.cuh),
+// kCausal, kDocuments (only with kCausal), kDropout, kFloat8 (not with several ranks), kRanks (several only with
+// kCausal) and kHeadDim (64 or 128), and defines matrix_in_whole(): by which number dropout knows a head of this rank.
 // Legend: B batch, T time, H heads, D head_dim, C = H * D; qkv is (B, T, 3C) with q | k | v; i tiles of queries, j of
-// keys. Where kRanks are several, a rank's T rows of a sample are in a zig-zag, and keys and values in (kRanks B, T, 2C);
-// i then are of the rank's rows, j of the sequence.
+// keys. Where kRanks are several, a rank's T rows of a sample are in a zig-zag, and keys and values in (kRanks B, T,
+// 2C); i then are of the rank's rows, j of the sequence.
 #pragma once
 
 #include "backend/cuda/kernels/hopper.cuh"
@@ -97,9 +96,9 @@ __device__ inline uint32_t transposed(uint32_t halves) {
   return y;
 }
 
-/// Zeros in what dropout drops of 16 rows and 16 columns of scores, or of their transpose, as the tensor cores hold them:
-/// pairs of a thread's (r, c), (r + 8, c), (r, c + 8) and (r + 8, c + 8), r being lane / 4 and c twice lane % 4. `place`
-/// is MatrixRandom's of query r and key c.
+/// Zeros in what dropout drops of 16 rows and 16 columns of scores, or of their transpose, as the tensor cores hold
+/// them: pairs of a thread's (r, c), (r + 8, c), (r, c + 8) and (r + 8, c + 8), r being lane / 4 and c twice lane % 4.
+/// `place` is MatrixRandom's of query r and key c.
 template <bool kTransposed>
 __device__ inline void drop_pairs(const uint32_t* pairs, uint32_t* kept, const MatrixRandom& random, uint32_t threshold,
                                   uint32_t head, uint32_t place) {

@@ -13,8 +13,8 @@ struct Emptied {
   int64_t vectors;
 };
 
-/// In place of begin_kernel(), where values are awaited: the next kernel may be launched once all blocks of this one are
-/// here. So a kernel that awaits never keeps blocks of those before it from a multiprocessor.
+/// In place of begin_kernel(), where values are awaited: the next kernel may be launched once all blocks of this one
+/// are here. So a kernel that awaits never keeps blocks of those before it from a multiprocessor.
 #if __CUDA_ARCH__ >= 900
 __device__ inline void begin_link() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
 __device__ inline void wait_for_kernels() { asm volatile("griddepcontrol.wait;" ::: "memory"); }

@@ -1,7 +1,7 @@
 // What Hopper's tensor cores and copy engine need: barriers in shared memory, also those of other blocks of a cluster,
-// bulk copies, and products of a warp group (wgmma). PTX ISA, sections "mbarrier", "cp.async.bulk", "wgmma". For compute
-// capability 9.0 (sm_90a) only.
-// The text before this says Element, bf16 or f16, and TOKAMAK_ELEMENT, its name in PTX as a string.
+// bulk copies, and products of a warp group (wgmma). PTX ISA, sections "mbarrier", "cp.async.bulk", "wgmma". For
+// compute capability 9.0 (sm_90a) only. The text before this says Element, bf16 or f16, and TOKAMAK_ELEMENT, its name
+// in PTX as a string.
 #pragma once
 
 #include "backend/cuda/kernels/held_sums.cuh"

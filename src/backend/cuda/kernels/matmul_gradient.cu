@@ -1,15 +1,16 @@
-// Matrix products of eight bits for gradients of weights, on Hopper's tensor cores: P = A^T B^T (M, N), A (K, M), B (N, K).
-// In A the sums run from row to row. The tensor cores take that of 16 bits alone, so A comes to them through registers,
-// transposed on its way (ldmatrix on pairs of bytes, then bytes are put in order). B's sums run along rows.
+// Matrix products of eight bits for gradients of weights, on Hopper's tensor cores: P = A^T B^T (M, N), A (K, M), B (N,
+// K). In A the sums run from row to row. The tensor cores take that of 16 bits alone, so A comes to them through
+// registers, transposed on its way (ldmatrix on pairs of bytes, then bytes are put in order). B's sums run along rows.
 //
 // The tensor cores keep some 14 bits of a sum of eight bits. Each 128 terms are added to a sum in f32.
 //
-// Clusters of two blocks go through units of work: a tile of P for both (256 rows, 128 columns each), over all of K or a
-// part of it. Both have the same rows, of which each copies half to both. In a block one thread of the first warp group
-// copies ahead, two groups multiply, 128 rows each. Parts go to scratch memory, and add_parts adds them in their order.
+// Clusters of two blocks go through units of work: a tile of P for both (256 rows, 128 columns each), over all of K or
+// a part of it. Both have the same rows, of which each copies half to both. In a block one thread of the first warp
+// group copies ahead, two groups multiply, 128 rows each. Parts go to scratch memory, and add_parts adds them in their
+// order.
 //
-// The text before this says TOKAMAK_LEFT and TOKAMAK_RIGHT, e4m3 or e5m2 of A and of B, Output, kParts, kAdds (P is added
-// to what stands there) and kTurned (P^T is stored: (N, M)).
+// The text before this says TOKAMAK_LEFT and TOKAMAK_RIGHT, e4m3 or e5m2 of A and of B, Output, kParts, kAdds (P is
+// added to what stands there) and kTurned (P^T is stored: (N, M)).
 #define TOKAMAK_ELEMENT "bf16"
 #include "backend/cuda/kernels/hopper.cuh"
 

@@ -1,5 +1,5 @@
-// Matrix products on Hopper's tensor cores with a pointwise function: P = A B (M, N), A (M, K), B (K, N) or, transposed,
-// (N, K); sums in f32.
+// Matrix products on Hopper's tensor cores with a pointwise function: P = A B (M, N), A (M, K), B (K, N) or,
+// transposed, (N, K); sums in f32.
 //
 //   storing:  pre = P + bias, out = finish(pre)                                           as GELU
 //   reading:  out = finish(P, pre), and where they are wanted the sums of its columns, before it is rounded
@@ -7,15 +7,16 @@
 // The function sees `pre` and P rounded, as they would come from memory. `out` may have eight bits: rounded to Element,
 // times a scale.
 //
-// Clusters of two blocks go through the tiles of P, those with the same rows first. Both have the same columns, and each
-// copies half of their tile of B to both. In a block one thread of the first warp group copies ahead; two groups
-// multiply, 64 rows each, and leave their product in shared memory; the last one finishes it while they work on the next
-// tile. (The division of labour is that of Thakkar et al., CUTLASS, "warp-specialized persistent" kernels, but for the
-// group that finishes.)
+// Clusters of two blocks go through the tiles of P, those with the same rows first. Both have the same columns, and
+// each copies half of their tile of B to both. In a block one thread of the first warp group copies ahead; two groups
+// multiply, 64 rows each, and leave their product in shared memory; the last one finishes it while they work on the
+// next tile. (The division of labour is that of Thakkar et al., CUTLASS, "warp-specialized persistent" kernels, but for
+// the group that finishes.)
 //
-// The text before this says Element, TOKAMAK_ELEMENT (kernels/hopper.cuh), Operand (what A and B are made of: Element, or
-// eight bits, both with a scale and B transposed; A is of TOKAMAK_LEFT, B of e4m3), kTransposed, kReads, kSums, kNarrow and
-// TOKAMAK_NARROW (the type of eight bits), and finish(), which ignores its second argument where kReads is false.
+// The text before this says Element, TOKAMAK_ELEMENT (kernels/hopper.cuh), Operand (what A and B are made of: Element,
+// or eight bits, both with a scale and B transposed; A is of TOKAMAK_LEFT, B of e4m3), kTransposed, kReads, kSums,
+// kNarrow and TOKAMAK_NARROW (the type of eight bits), and finish(), which ignores its second argument where kReads is
+// false.
 #include "backend/cuda/kernels/hopper.cuh"
 #include "ops/scalar_math.h"
 
@@ -197,7 +198,8 @@ __device__ inline void store_finished(Chunk& to, const uint32_t (&pairs)[16], fl
   }
 }
 
-/// Rounds 64 columns of a product, times the scale, from `column` on; where `pre` is stored the bias comes to them before.
+/// Rounds 64 columns of a product, times the scale, from `column` on; where `pre` is stored the bias comes to them
+/// before.
 __device__ inline void round_chunk(const float* p, float scale, const Arguments& a, int column, const Worker& w,
                                    uint32_t (&pairs)[16]) {
 #pragma unroll
@@ -383,8 +385,8 @@ __device__ inline void init_barriers(Shared& s) {
 
 }  // namespace tokamak
 
-// Grid: clusters. The boxes of a are (128, kTileK), those of b (96, kTileK) where it is transposed and else (32, 64), those of
-// out and pre (16, 64).
+// Grid: clusters. The boxes of a are (128, kTileK), those of b (96, kTileK) where it is transposed and else (32, 64),
+// those of out and pre (16, 64).
 extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(512, 1)
     matmul(const __grid_constant__ tokamak::TensorMap a, const __grid_constant__ tokamak::TensorMap b,
            const __grid_constant__ tokamak::TensorMap out, const __grid_constant__ tokamak::TensorMap pre,

@@ -1,10 +1,10 @@
-// Products of few rows with a matrix that is read once: y (M, N) = f(a (M, K) b + bias), or addend + a b. What counts is
-// to have many loads of b under way. The text before this says Element (of a and b), Output, kM, kN, kK, kBias, kAddend,
-// kFunction, finish() and kThreads; kColumns, those of a block where b is (K, N), and kWarpRows, rows of b for a warp
-// where it is (N, K); kPrologue: there is no a, but make_rows(), with which each block makes it of RowArguments; kEarly: b
-// may be read while the kernel before this one runs. Every sum is made in one order that does not depend on M. Of a link of
-// a chain (kLinked; b is (K, N)), kAwaits: an operand is awaited, of which a (kAwaitsGiven), the addend (kAwaitsAddend)
-// and what await_rows() awaits of RowArguments.
+// Products of few rows with a matrix that is read once: y (M, N) = f(a (M, K) b + bias), or addend + a b. What counts
+// is to have many loads of b under way. The text before this says Element (of a and b), Output, kM, kN, kK, kBias,
+// kAddend, kFunction, finish() and kThreads; kColumns, those of a block where b is (K, N), and kWarpRows, rows of b for
+// a warp where it is (N, K); kPrologue: there is no a, but make_rows(), with which each block makes it of RowArguments;
+// kEarly: b may be read while the kernel before this one runs. Every sum is made in one order that does not depend on
+// M. Of a link of a chain (kLinked; b is (K, N)), kAwaits: an operand is awaited, of which a (kAwaitsGiven), the addend
+// (kAwaitsAddend) and what await_rows() awaits of RowArguments.
 //
 // No parameter is `__restrict__`: the assembler moves loads that are read-only over the wait of begin_kernel().
 #include "backend/cuda/kernels/chain.cuh"
@@ -27,8 +27,8 @@ struct Share {
   int first, count;
 };
 
-/// Sums over the threads of a warp that have the same columns, every kLanes-th one. In each round a thread gives half of
-/// its sums to another, whose other half it takes. Several may end with the same one.
+/// Sums over the threads of a warp that have the same columns, every kLanes-th one. In each round a thread gives half
+/// of its sums to another, whose other half it takes. Several may end with the same one.
 template <int kLanes>
 __device__ inline Share add_columns(float (&sum)[kVector]) {
   Share mine{0, kVector};
@@ -73,7 +73,8 @@ extern "C" __global__ void __launch_bounds__(tokamak::kThreads)
   constexpr int kMost = kM > 2 ? 4 : 12, kBatch = kSteps < kMost ? kSteps : kMost;  // loads of a thread under way
   constexpr bool kWhole = kK % (kRows * kBatch) == 0 && kN % kColumns == 0;
   __shared__ float parts[kWarps][kM][kColumns];
-  // Rows of a that are not large come to shared memory all at once; else the compiler loads some after others were used.
+  // Rows of a that are not large come to shared memory all at once; else the compiler loads some after others were
+  // used.
   constexpr bool kStaged = kPrologue || kAwaitsGiven || kM * kK * int(sizeof(Element)) <= 12 << 10;
   __shared__ __align__(16) Element staged[kStaged ? kM * kK : 1];
   int lane = threadIdx.x % kLanes, first_row = threadIdx.x / kLanes;

@@ -13,8 +13,8 @@ struct Tensor {
   Target* to;
 };
 
-// A thread's vector is 16 bytes of the wider type, so that neighbours read and write without gaps. Behind a tensor of an
-// odd length, in the middle of another one, there are no vectors.
+// A thread's vector is 16 bytes of the wider type, so that neighbours read and write without gaps. Behind a tensor of
+// an odd length, in the middle of another one, there are no vectors.
 template <typename From>
 __device__ inline void cast_piece(const From* from, Target* to, int64_t count) {
   constexpr int kVector = 16 / int(sizeof(From) > sizeof(Target) ? sizeof(From) : sizeof(Target));

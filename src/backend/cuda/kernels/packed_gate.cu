@@ -1,7 +1,7 @@
 // The gated unit on a matrix of gate and up, and its gradient, ops/packed_gate.h. The text before this says Element,
-// Index (an integer that counts all vectors), kHidden (columns of gate, and of up), kVector (elements that are loaded as
-// one) and kVectors (of the result, or of its gradient). In the gradient dpacked may be where packed is: a thread reads
-// what it writes before it does, and nothing else.
+// Index (an integer that counts all vectors), kHidden (columns of gate, and of up), kVector (elements that are loaded
+// as one) and kVectors (of the result, or of its gradient). In the gradient dpacked may be where packed is: a thread
+// reads what it writes before it does, and nothing else.
 #include "backend/cuda/kernels/group.cuh"
 
 namespace tokamak {

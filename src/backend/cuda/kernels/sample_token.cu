@@ -1,10 +1,10 @@
-// sample_token: a block chooses a row's next token by the rule of ops/sampler.h. The text before this says kVocab, kStride
-// (of a row of logits), kPlaces and kShared: whether the row lies in shared memory after it was read once. Weights are
-// integers, e^((logit - largest) / temperature) * 2^40, so that their sums do not depend on an order.
+// sample_token: a block chooses a row's next token by the rule of ops/sampler.h. The text before this says kVocab,
+// kStride (of a row of logits), kPlaces and kShared: whether the row lies in shared memory after it was read once.
+// Weights are integers, e^((logit - largest) / temperature) * 2^40, so that their sums do not depend on an order.
 //
-// The candidates are an order of (logit, id), likelier ones first. Which of them stay, those of the largest weights that
-// together reach a target, is found digit by digit: a histogram of one digit tells in which of its values the target is
-// reached, and only candidates with that one are looked at for the next digit.
+// The candidates are an order of (logit, id), likelier ones first. Which of them stay, those of the largest weights
+// that together reach a target, is found digit by digit: a histogram of one digit tells in which of its values the
+// target is reached, and only candidates with that one are looked at for the next digit.
 #include "backend/cuda/kernels/philox.cuh"
 
 namespace tokamak {
@@ -106,8 +106,8 @@ __device__ inline uint64_t sum_all(uint64_t x, Shared& s) {
   return total;
 }
 
-/// The bin in which the weights of the histogram, or its counts, reach the target, which is at least 1 and at most their
-/// sum.
+/// The bin in which the weights of the histogram, or its counts, reach the target, which is at least 1 and at most
+/// their sum.
 template <bool kCounts>
 __device__ inline void find_bin(uint64_t target, Shared& s) {
   auto weight_of = [&](int bin) { return kCounts ? s.counts[bin] : s.weights[bin]; };
@@ -128,8 +128,8 @@ __device__ inline void find_bin(uint64_t target, Shared& s) {
   __syncthreads();
 }
 
-/// The ids of the first coarse ranks, `count` of them. All that comes later looks at these alone, where before it looked at
-/// the whole row. Each thread has a run of ids.
+/// The ids of the first coarse ranks, `count` of them. All that comes later looks at these alone, where before it
+/// looked at the whole row. Each thread has a run of ids.
 __device__ inline Pool first_ranks(const Row& row, int last_rank, int count, Shared& s) {
   constexpr int kRun = (kVocab + kThreads - 1) / kThreads;
   int first = threadIdx.x * kRun, last = first + kRun < kVocab ? first + kRun : kVocab;
@@ -144,8 +144,8 @@ __device__ inline Pool first_ranks(const Row& row, int last_rank, int count, Sha
   return {s.ids, count};
 }
 
-/// The fewest of the likeliest candidates in `within` whose weights add up to the target, or, with kCounts, so many; the
-/// pool is then what is left of it, if that is little.
+/// The fewest of the likeliest candidates in `within` whose weights add up to the target, or, with kCounts, so many;
+/// the pool is then what is left of it, if that is little.
 template <bool kCounts>
 __device__ inline Bound select(const Row& row, Pool& pool, const Bound& within, uint64_t target, Shared& s) {
   constexpr int kLevels = 7, kDigit = 11;  // bits
@@ -214,8 +214,8 @@ __device__ inline int32_t choose(const Row& row, const Pool& pool, const Bound& 
   return s.token;
 }
 
-/// The largest logit and its first id; kNoToken (-1) where one is NaN or infinite or all are minus infinity. With kShared
-/// the row is copied on the way.
+/// The largest logit and its first id; kNoToken (-1) where one is NaN or infinite or all are minus infinity. With
+/// kShared the row is copied on the way.
 __device__ inline int32_t find_largest(Row& row, float* copy, Shared& s) {
   constexpr int kLoads = 16;  // under way
   Candidate top{-HUGE_VALF, kVocab};

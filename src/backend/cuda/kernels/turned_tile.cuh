@@ -18,8 +18,8 @@ struct TurnedTile {
   /// Elements [kPiece p, kPiece (p + 1)) of a row.
   __device__ uint4& piece(int row, int p) { return pieces[row * 8 + (p ^ (row / kPiece))]; }
 
-  /// Columns [kWord w, kWord (w + 1)), rows [kPiece p, kPiece (p + 1)): of each column 16 bytes. A warp's threads have p
-  /// from 0 to 7 and four w in turn.
+  /// Columns [kWord w, kWord (w + 1)), rows [kPiece p, kPiece (p + 1)): of each column 16 bytes. A warp's threads have
+  /// p from 0 to 7 and four w in turn.
   __device__ void turned(int w, int p, uint4 (&columns)[kWord]) const {
     uint32_t rows[kPiece];
 #pragma unroll
