@@ -39,6 +39,7 @@ class ChainMaker {
   }
 
   std::optional<Chain> make() {
+    if (shares_states()) return std::nullopt;
     std::vector<int64_t> begins = place_values();
     for (const auto& [value, made] : made_)
       if (piece_of(made.link) == emptied_in(made)) return std::nullopt;
@@ -65,6 +66,19 @@ class ChainMaker {
     return piece;
   }
   bool is_first(int link) const { return begin_of(piece_of(link)) == link; }
+  // Whether a link writes an argument's storage that another one reads or writes, for which that one would not wait.
+  bool shares_states() const {
+    std::map<ValueId, int> writer;  // by argument
+    auto argument_of = [&](ValueId value) { return plan_.locations[size_t(value)].argument; };
+    for (int i = 0; i < run_.count; ++i)
+      for (ValueId output : node(run_.first + i).outputs)
+        if (argument_of(output) != kNoValue && !writer.try_emplace(argument_of(output), i).second) return true;
+    for (int i = 0; i < run_.count; ++i)
+      for (ValueId input : node(run_.first + i).inputs)
+        if (auto by = writer.find(argument_of(input)); by != writer.end() && by->second != i) return true;
+    return false;
+  }
+
   // By the kernel that the piece after its last reader begins with; behind the last piece comes the first of the next
   // run.
   int emptied_in(const Made& made) const { return (made.last_piece + 1) % pieces_; }

@@ -27,7 +27,7 @@ struct Chain {
 };
 
 /// The longest run of launches whose nodes `can_chain`, of a plan on one stream. None where it is short, or where what
-/// its first piece makes is read in its last.
+/// its first piece makes is read in its last, or where a launch changes a state that another one reads.
 std::optional<Chain> find_chain(const Plan& plan, const std::function<bool(const Node&)>& can_chain);
 
 }  // namespace tokamak

@@ -107,6 +107,23 @@ TEST(Chain, MakesEmptyWhatNobodyReads) {
   }
 }
 
+// For what lies in a state's place nobody would wait.
+TEST(Chain, SharesNoState) {
+  for (bool shares : {false, true}) {
+    Graph graph;
+    GraphBuilder g(graph);
+    ValueId state = g.state("state", {DType::kF32, {kWidth}}), x = sqrt(g, g.input("x", {DType::kF32, {kWidth}}));
+    for (int i = 0; i < 10; ++i) x = gelu(g, x);
+    ValueId next = add(g, x, state);
+    graph.add_update(state, next);
+    for (int i = 0; i < 10; ++i) x = i == 0 && shares ? add(g, x, next) : gelu(g, x);
+    graph.add_result("y", x);
+    Plan plan = make_plan(graph, {});
+    ASSERT_NE(plan.locations[size_t(next)].argument, kNoValue) << "the update is made in place";
+    EXPECT_EQ(chain_of(plan).has_value(), !shares);
+  }
+}
+
 // What the first piece makes is made empty behind the last one, if that does not read it.
 TEST(Chain, DoesNotReachFarBack) {
   EXPECT_TRUE(chain_of(chain_plan(20, 10)));
