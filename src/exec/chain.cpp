@@ -1,7 +1,7 @@
 #include "exec/chain.h"
 
 #include "base/divide.h"
-#include "graph/op_def.h"
+#include "plan/storage.h"
 
 #include <algorithm>
 
@@ -25,7 +25,7 @@ Run longest_run(const Plan& plan, const std::function<bool(const Node&)>& can_ch
   return best;
 }
 
-// What a link makes, in its first form.
+// What a link makes.
 struct Made {
   int link = 0;
   int last_piece = 0;  // in which it is read
@@ -33,7 +33,8 @@ struct Made {
 
 class ChainMaker {
  public:
-  ChainMaker(const Plan& plan, Run run, int pieces) : plan_(plan), run_(run), pieces_(pieces) {
+  ChainMaker(const Plan& plan, Run run, int pieces)
+      : plan_(plan), run_(run), pieces_(pieces), roots_(find_roots(plan.graph)) {
     find_made();
     find_readers();
   }
@@ -90,17 +91,10 @@ class ChainMaker {
     for (int i = 0; i < run_.count; ++i)
       for (ValueId output : node(run_.first + i).outputs)
         if (plan_.locations[size_t(output)].argument == kNoValue) made_[output] = {i, piece_of(i)};  // else: a state
-    for (const Node& view : plan_.graph.nodes())
-      if (view.op->fusion == Fusion::kView) view_of_[view.outputs[0]] = root(view.inputs[0]);
-  }
-
-  ValueId root(ValueId value) const {
-    auto view = view_of_.find(value);
-    return view == view_of_.end() ? value : view->second;
   }
 
   void read(ValueId value, int piece) {
-    if (auto made = made_.find(root(value)); made != made_.end())
+    if (auto made = made_.find(roots_[size_t(value)]); made != made_.end())
       made->second.last_piece = std::max(made->second.last_piece, piece);
   }
 
@@ -131,10 +125,10 @@ class ChainMaker {
   }
 
   void place_views() {
-    for (auto [view, from] : view_of_)
-      if (auto place = chain_.places.find(from); place != chain_.places.end())
+    for (ValueId view = 0; view < plan_.graph.num_values(); ++view)
+      if (ValueId from = roots_[size_t(view)]; made_.contains(from) && from != view)
         chain_.places[view] =
-            place->second + plan_.locations[size_t(view)].offset - plan_.locations[size_t(from)].offset;
+            chain_.places.at(from) + plan_.locations[size_t(view)].offset - plan_.locations[size_t(from)].offset;
   }
 
   // The first of a piece awaits nothing.
@@ -148,9 +142,9 @@ class ChainMaker {
   const Plan& plan_;
   Run run_;
   int pieces_;
+  std::vector<ValueId> roots_;  // by value
   Chain chain_;
   std::map<ValueId, Made> made_;
-  std::map<ValueId, ValueId> view_of_;
 };
 
 }  // namespace

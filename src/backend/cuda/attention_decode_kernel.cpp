@@ -1,9 +1,7 @@
 // attention_decode(qkv (B, t, 3C), cache (B, capacity, 2C), position i32 (B)) -> out (B, t, C), cache.
 #include "backend/cuda/blocked_attention.h"
 #include "backend/cuda/device_types.h"
-#include "backend/cuda/emptied.h"
 #include "base/divide.h"
-#include "graph/op_def.h"
 #include "ops/attention_decode.h"
 
 #include <fmt/core.h>
@@ -40,7 +38,7 @@ struct DecodeShape {
 
 class DecodeKernel : public Kernel {
  public:
-  DecodeKernel(Context& context, const Graph& graph, const Node& node, const DecodeStart& start)
+  DecodeKernel(Context& context, const Graph& graph, const Node& node, const KernelStart& start)
       : context_(context), shape_(graph, node), cache_bytes_(size_t(num_bytes(graph.type(node.inputs[1])))),
         scale_(float(node.attrs.get_double("scale"))), emptied_(start.link) {
     if (int64_t window = attention_decode_window(node.attrs); window > 0) window_ = int32_t(window);
@@ -93,25 +91,19 @@ class DecodeKernel : public Kernel {
 
 }  // namespace
 
-std::string attention_decode_source(DType dtype, DType cache, int64_t head_dim, const DecodeStart& start) {
+std::string attention_decode_source(DType dtype, DType cache, int64_t head_dim, const KernelStart& start) {
   return fmt::format(
              "#include \"backend/cuda/kernels/storage.cuh\"\nnamespace tokamak {{\nusing Element = {};\n"
              "using Cached = {};\nconstexpr int kHeadDim = {}, kSplit = {};\nconstexpr bool kEarly = {}, kLinked = {}, "
              "kAwaits = {};\n}}\n",
              device_type(dtype), device_type(cache), head_dim, kSplit, start.early, start.link != nullptr,
-             start.link && !start.link->waits_for_kernels()) +
+             start.awaits()) +
          std::string(embedded_source("backend/cuda/kernels/attention_decode.cu"));
 }
 
 bool reads_cache_early(const Graph& graph, const Node& node) {
-  auto made_in_graph = [&](ValueId value) {
-    int maker = graph.producer(value);
-    while (maker >= 0 && graph.nodes()[size_t(maker)].op->fusion == Fusion::kView)
-      maker = graph.producer(graph.nodes()[size_t(maker)].inputs[0]);
-    return maker >= 0;
-  };
   ValueId qkv = node.inputs[0], cache = node.inputs[1], position = node.inputs[2];
-  return made_in_graph(qkv) && graph.producer(cache) < 0 && graph.producer(position) < 0;
+  return graph.producer(behind_all_views(graph, qkv)) >= 0 && graph.producer(cache) < 0 && graph.producer(position) < 0;
 }
 
 bool decode_can_chain(const Graph& graph, const Node& node) {
@@ -120,11 +112,11 @@ bool decode_can_chain(const Graph& graph, const Node& node) {
 
 KernelPtr make_decode_link(Context& context, const Graph& graph, const Node& node, const ChainLink& link) {
   return std::make_unique<DecodeKernel>(context, graph, node,
-                                        DecodeStart{.early = !link.waits_for_kernels(), .link = &link});
+                                        KernelStart{.early = !link.waits_for_kernels(), .link = &link});
 }
 
 KernelPtr make_attention_decode_kernel(Context& context, const Graph& graph, const Node& node) {
-  return std::make_unique<DecodeKernel>(context, graph, node, DecodeStart{.early = reads_cache_early(graph, node)});
+  return std::make_unique<DecodeKernel>(context, graph, node, KernelStart{.early = reads_cache_early(graph, node)});
 }
 
 int64_t attention_decode_scratch(const DeviceInfo&, const Graph& graph, const Node& node) {

@@ -2,8 +2,8 @@
 // sums in f32. Slower than cuDNN's. T x T is never stored. Tests: tests/backend/cuda/attention_test.cpp.
 #pragma once
 
-#include "backend/chained.h"
 #include "backend/cuda/attention_problem.h"
+#include "backend/cuda/kernel_start.h"
 #include "backend/cuda/kernels.h"
 
 #include <string>
@@ -20,15 +20,9 @@ int64_t blocked_grad_scratch_bytes(const AttentionProblem& problem);
 std::string attention_source(const AttentionProblem& problem, int block);
 std::string attention_grad_source(const AttentionProblem& problem, int block);
 
-/// How attention of one new token a row begins.
-struct DecodeStart {
-  /// The cache and the position may be read while the kernel before it runs.
-  bool early = false;
-  const ChainLink* link = nullptr;  // null: it waits for the kernels before it
-};
-
-/// Device code of the functions append_to_cache, attend_to_cache, decode_one and combine_splits.
-std::string attention_decode_source(DType dtype, DType cache, int64_t head_dim, const DecodeStart& start = {});
+/// Device code of the functions append_to_cache, attend_to_cache, decode_one and combine_splits. What may be read early
+/// are the cache and the position.
+std::string attention_decode_source(DType dtype, DType cache, int64_t head_dim, const KernelStart& start = {});
 /// Whether a kernel of the graph makes qkv, and none but the node itself changes the cache, and none the position
 /// before it. As reads_weights_early().
 bool reads_cache_early(const Graph& graph, const Node& node);

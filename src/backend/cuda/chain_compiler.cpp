@@ -15,16 +15,12 @@ class CudaChainCompiler : public ChainCompiler {
  public:
   explicit CudaChainCompiler(Context& context) : context_(context) {}
 
-  bool can_chain(const Graph& graph, const Node& node) const override {
-    if (is_matmul(node)) return thin_can_chain(graph, node, matmul_node(graph, node));
-    return node.op == &op::attention_decode && decode_can_chain(graph, node);
-  }
+  bool can_chain(const Graph& graph, const Node& node) const override { return cuda::can_chain(graph, node); }
 
   std::unique_ptr<Kernel> compile_link(const Graph& graph, const Node& node, const ChainLink& link) override {
     if (!is_matmul(node)) return make_decode_link(context_, graph, node, link);
     MatmulNode matmul = matmul_node(graph, node);
-    bool early = !link.waits_for_kernels() || reads_weights_early(graph, node, matmul.form);
-    return make_thin_matmul(context_, matmul, {.early = early, .link = &link});
+    return make_thin_matmul(context_, matmul, {.early = reads_weights_early(graph, node, matmul.form), .link = &link});
   }
 
  private:
@@ -32,6 +28,11 @@ class CudaChainCompiler : public ChainCompiler {
 };
 
 }  // namespace
+
+bool can_chain(const Graph& graph, const Node& node) {
+  if (is_matmul(node)) return thin_can_chain(graph, node, matmul_node(graph, node));
+  return node.op == &op::attention_decode && decode_can_chain(graph, node);
+}
 
 std::unique_ptr<ChainCompiler> make_chain_compiler(Context& context) {
   return std::make_unique<CudaChainCompiler>(context);

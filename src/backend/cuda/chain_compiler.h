@@ -7,6 +7,9 @@
 
 namespace tokamak::cuda {
 
+/// What the compiler says of a node; it needs no device.
+bool can_chain(const Graph& graph, const Node& node);
+
 /// The context must outlive it and the kernels.
 std::unique_ptr<ChainCompiler> make_chain_compiler(Context& context);
 

@@ -3,7 +3,6 @@
 #include "backend/cuda/codegen/function.h"
 #include "backend/cuda/codegen/row.h"
 #include "backend/cuda/device_types.h"
-#include "backend/cuda/emptied.h"
 #include "base/divide.h"
 #include "graph/op_def.h"
 #include "ops/generate.h"
@@ -87,12 +86,12 @@ bool takes_rows(const MatmulForm& form, const Shape& shape) {
          std::all_of(rows.results.begin(), rows.results.end(), is_matrix) && shared_bytes(form, shape) <= kStaticBytes;
 }
 
-bool is_awaited(const ThinStart& start, int input) {
+bool is_awaited(const KernelStart& start, int input) {
   return input >= 0 && start.link && start.link->awaited[size_t(input)];
 }
 
 // await_rows(), which puts what the rows are made of into shared memory, each a matrix of M rows.
-std::string await_text(const MatmulForm& form, const ThinStart& start) {
+std::string await_text(const MatmulForm& form, const KernelStart& start) {
   std::string text = "__device__ inline void await_rows(RowArguments& arguments) {\n", from, to, type;
   int count = 0;
   for (const GroupValue& v : form.prologue->rows.values) {
@@ -114,7 +113,7 @@ std::string await_text(const MatmulForm& form, const ThinStart& start) {
 }
 
 // make_rows() and await_rows(), which do nothing where there is no prologue.
-std::string row_text(const MatmulNode& node, const Shape& shape, const ThinStart& start) {
+std::string row_text(const MatmulNode& node, const Shape& shape, const KernelStart& start) {
   std::string text =
       fmt::format("struct RowArguments {{\n  const void* in[{}];\n  void* out[{}];\n}};\n", kRowInputs, kRowOutputs);
   if (!node.form.prologue)
@@ -129,7 +128,7 @@ std::string row_text(const MatmulNode& node, const Shape& shape, const ThinStart
 
 class ThinMatmulKernel : public Kernel {
  public:
-  ThinMatmulKernel(Context& context, const MatmulNode& node, const ThinStart& start)
+  ThinMatmulKernel(Context& context, const MatmulNode& node, const KernelStart& start)
       : context_(context), form_(node.form), shape_(shape_of(node.problem)),
         function_(context.compiler->add(node.problem.trans_b ? "multiply_rows" : "multiply_columns",
                                         thin_matmul_source(node, start))),
@@ -171,20 +170,13 @@ bool thin_supports(const MatmulNode& node) {
 }
 
 bool reads_weights_early(const Graph& graph, const Node& node, const MatmulForm& form) {
-  auto made_by = [&](ValueId value) {
-    int maker = graph.producer(value);
-    while (maker >= 0 && graph.nodes()[size_t(maker)].op->fusion == Fusion::kView) {
-      value = graph.nodes()[size_t(maker)].inputs[0];
-      maker = graph.producer(value);
-    }
-    return std::pair(maker, value);
-  };
-  ValueId weights = made_by(node.inputs[size_t(form.b)]).second;
+  ValueId weights = behind_all_views(graph, node.inputs[size_t(form.b)]);
   const Argument* argument = graph.argument_of(weights);
   if (!argument || argument->kind != Argument::Kind::kParameter) return false;
   for (const Update& update : graph.updates())
     if (update.target == weights) return false;
-  return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) { return made_by(input).first >= 0; });
+  return std::any_of(node.inputs.begin(), node.inputs.end(),
+                     [&](ValueId input) { return graph.producer(behind_all_views(graph, input)) >= 0; });
 }
 
 bool thin_can_chain(const Graph& graph, const Node& node, const MatmulNode& matmul) {
@@ -206,7 +198,7 @@ bool thin_can_chain(const Graph& graph, const Node& node, const MatmulNode& matm
   return shared_bytes(form, shape_of(matmul.problem)) + awaited <= kStaticBytes;
 }
 
-std::string thin_matmul_source(const MatmulNode& node, const ThinStart& start) {
+std::string thin_matmul_source(const MatmulNode& node, const KernelStart& start) {
   const MatmulProblem& p = node.problem;
   Shape shape = shape_of(p);
   std::string function = node.form.function ? function_source(*node.form.function)
@@ -221,12 +213,12 @@ std::string thin_matmul_source(const MatmulNode& node, const ThinStart& start) {
              device_type(storage_of(p.a)), device_type(p.output), p.m, p.n, p.k, shape.threads,
              std::max(shape.columns, vector), std::max(shape.rows_per_warp, 1), node.form.bias >= 0,
              node.form.addend >= 0, node.form.function.has_value(), node.form.prologue.has_value(), start.early,
-             start.link != nullptr, start.link && !start.link->waits_for_kernels(), is_awaited(start, node.form.a),
-             is_awaited(start, node.form.addend), function, row_text(node, shape, start)) +
+             start.link != nullptr, start.awaits(), is_awaited(start, node.form.a), is_awaited(start, node.form.addend),
+             function, row_text(node, shape, start)) +
          std::string(embedded_source("backend/cuda/kernels/matmul_thin.cu"));
 }
 
-KernelPtr make_thin_matmul(Context& context, const MatmulNode& node, const ThinStart& start) {
+KernelPtr make_thin_matmul(Context& context, const MatmulNode& node, const KernelStart& start) {
   return std::make_unique<ThinMatmulKernel>(context, node, start);
 }
 

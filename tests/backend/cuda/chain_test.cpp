@@ -1,8 +1,8 @@
 #include "backend/cuda/blocked_attention.h"
+#include "backend/cuda/chain_compiler.h"
 #include "backend/cuda/thin_matmul.h"
 #include "compile/step_compiler.h"
 #include "model/model.h"
-#include "ops/attention_decode.h"
 #include "tests/backend/cuda/architectures.h"
 #include "tests/backend/cuda/gpu_harness.h"
 #include "tests/support/random_tensors.h"
@@ -34,19 +34,17 @@ Graph decode_step(const DecodeCase& c) {
 
 bool is_matmul(const Node& node) { return node.op->name.ends_with("matmul"); }
 
-bool can_chain(const Graph& graph, const Node& node) {
-  if (is_matmul(node)) return cuda::thin_can_chain(graph, node, cuda::matmul_node(graph, node));
-  return node.op == &op::attention_decode && cuda::decode_can_chain(graph, node);
-}
-
-// All of a layer's kernels but the first layer's before, and the last product, whose weights lie the other way.
+// What comes before and behind the layers has other kernels: the last product's weights lie the other way.
 TEST(CudaChain, HoldsTheLayersOfAStep) {
   for (int64_t rows : {1, 2}) {
     Graph graph = decode_step({rows, Precision::kBf16, DType::kBF16});
     std::optional<Chain> chain = find_chain(make_plan(graph, cuda::nominal_platform()),
-                                            [&](const Node& node) { return can_chain(graph, node); });
+                                            [&](const Node& node) { return cuda::can_chain(graph, node); });
     ASSERT_TRUE(chain) << print(graph);
     EXPECT_EQ(chain->links.size(), 8 * 5u) << print(graph);
+    for (const Node& node : graph.nodes())
+      if (is_matmul(node) && cuda::can_chain(graph, node))
+        EXPECT_TRUE(cuda::reads_weights_early(graph, node, read_matmul(graph, node))) << print(graph);
   }
 }
 
@@ -54,12 +52,11 @@ TEST(CudaChain, SourcesOfLinksCompile) {
   Graph graph = decode_step({1, Precision::kBf16, DType::kBF16});
   std::set<std::string> products;
   for (const Node& node : graph.nodes()) {
-    if (!can_chain(graph, node)) continue;
+    if (!is_matmul(node) || !cuda::can_chain(graph, node)) continue;
     for (bool awaits : {false, true}) {
       ChainLink link;
       for (ValueId input : node.inputs) link.awaited.push_back(awaits && graph.producer(input) >= 0);
-      if (is_matmul(node))
-        products.insert(cuda::thin_matmul_source(cuda::matmul_node(graph, node), {.early = true, .link = &link}));
+      products.insert(cuda::thin_matmul_source(cuda::matmul_node(graph, node), {.early = true, .link = &link}));
     }
   }
   for (const std::string& source : products) expect_compiles(source, {"multiply_columns"}, one_architecture());

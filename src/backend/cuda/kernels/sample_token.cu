@@ -150,7 +150,7 @@ template <bool kCounts>
 __device__ inline Bound select(const Row& row, Pool& pool, const Bound& within, uint64_t target, Shared& s) {
   constexpr int kLevels = 7, kDigit = 11;  // bits
   Bound bound;
-  // Loops stay loops: the text of this kernel is read from memory whenever it runs, as others have run since.
+  // Loops stay loops: other kernels have run since the last time, so all of this one's text may have to be read again.
 #pragma unroll 1
   for (int level = 0; level < kLevels; ++level) {
     int shift = level + 1 < kLevels ? 64 - kDigit * level : 0, known = bound.shift;
