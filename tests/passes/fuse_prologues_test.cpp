@@ -4,6 +4,7 @@
 #include "ops/group.h"
 #include "ops/matmul.h"
 #include "ops/matmul_form.h"
+#include "ops/movement.h"
 #include "ops/norm.h"
 #include "ops/pointwise.h"
 #include "passes/form_groups.h"
@@ -22,16 +23,19 @@ struct NormedMatmul {
   bool read_twice = false;   // the norm is read by another node too
   bool as_right = false;     // it is the right operand
   bool read_before = false;  // the sum is read before the matmul, by what is no group
+  bool reshaped = false;     // the matmul reads the norm of (2, 4, 8) as (8, 8)
 };
 
 // layer_norm(x + r) w + bias; grouped and fused.
 Graph normed(const NormedMatmul& c, const PassContext& context) {
   Graph graph("g");
   GraphBuilder g(graph);
-  ValueId x = g.input("x", {DType::kF32, {8, 8}}), r = g.input("r", {DType::kF32, {8, 8}});
+  Shape shape = c.reshaped ? Shape{2, 4, 8} : Shape{8, 8};
+  ValueId x = g.input("x", {DType::kF32, shape}), r = g.input("r", {DType::kF32, shape});
   ValueId gain = g.parameter("gain", {DType::kF32, {8}}), shift = g.parameter("shift", {DType::kF32, {8}});
   ValueId w = g.parameter("w", {DType::kF32, {8, 8}}), bias = g.parameter("bias", {DType::kF32, {8}});
   ValueId sum = add(g, x, r), y = layer_norm(g, sum, gain, shift, 1e-5);
+  if (c.reshaped) y = reshape(g, y, {8, 8});
   if (c.read_before) graph.add_result("p", matmul(g, w, sum, false, false));
   ValueId product = c.as_right ? matmul(g, w, y, false, false) : matmul(g, y, w, false, false);
   graph.add_result("z", add(g, product, bias));
@@ -73,6 +77,16 @@ void expect_unchanged(const NormedMatmul& c, PassContext context = context_of())
   std::string before = print(graph);
   EXPECT_FALSE(fuse_prologues(graph, context));
   EXPECT_EQ(print(graph), before);
+}
+
+TEST(FusePrologues, ANormInAnotherShape) {
+  PassContext context = context_of();
+  Graph before = normed({.stored = true, .reshaped = true}, context), after = before;
+  ASSERT_TRUE(fuse_prologues(after, context));
+  verify(after);
+  ASSERT_EQ(after.nodes().size(), 1u) << print(after);
+  test::expect_same_meaning(before, after);
+  expect_unchanged({.read_twice = true, .reshaped = true});
 }
 
 TEST(FusePrologues, NotOfWhatOthersRead) {

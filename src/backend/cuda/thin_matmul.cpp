@@ -21,23 +21,55 @@ constexpr int64_t kMostRows = 8;
 struct Shape {
   int threads = 256;
   int columns = 0;        // of a block, where b is (K, N)
+  int ahead = 1;          // tiles of a warp under way, where the tensor cores multiply
   int rows_per_warp = 0;  // of b, where it is (N, K)
   int64_t blocks = 0;
 };
 
+bool takes_tensor_cores(const NumberFormat& format, bool trans_b) {
+  return !trans_b && dtype_bytes(storage_of(format)) == 2;
+}
+
+// As in TensorColumns of kernels/matmul_thin.cu.
+int64_t shares_of(int columns) { return 64 / columns; }
+
+// Few and wide blocks, so that those of the next kernels of a chain find room beside them; narrower ones where there are
+// too few of them, or where one would have to read very much. So many warps that each has three tiles at most; where
+// that is not enough, fewer, whose registers hold more tiles.
+Shape tensor_shape(const MatmulProblem& p) {
+  constexpr int64_t kFewest = 36, kMany = 128, kMostBytes = 256 << 10;
+  constexpr int64_t kWarps = 16, kTiles = 3, kDeepWarps = 12;
+  constexpr int64_t kRegisters = 1 << 16, kOtherRegisters = 32, kTileRegisters = 16;  // of a multiprocessor, of a thread
+  Shape shape;
+  for (int columns : {64, 32, 16}) {
+    shape.columns = columns;
+    shape.blocks = ceil_div(p.n, columns);
+    bool enough = shape.blocks >= kFewest && columns * p.k * 2 <= kMostBytes;
+    if (enough || shape.blocks >= kMany) break;
+  }
+  int64_t shares = shares_of(shape.columns), tiles = ceil_div(p.k, 16 * shares);
+  int64_t warps = std::clamp<int64_t>(ceil_div(tiles, 2), 2, kWarps);
+  if (ceil_div(tiles, warps) > kTiles) warps = kDeepWarps;
+  int64_t sums = kTileRegisters * ceil_div(p.m * shares, 8);
+  int64_t registers = std::min<int64_t>(kRegisters / (32 * warps), 255) - kOtherRegisters - sums;
+  shape.threads = int(32 * warps);
+  shape.ahead = int(std::clamp<int64_t>(registers / kTileRegisters, 1, ceil_div(tiles, warps)));
+  return shape;
+}
+
 // Narrow blocks where there are few columns, so that enough of them are at work; in a block so many threads that each
-// has some loads under way.
+// has some loads under way. Not by the number of rows, which the order of a sum must not depend on.
 Shape shape_of(const MatmulProblem& p) {
   constexpr int64_t kBlocks = 128, kLoads = 6;
+  if (takes_tensor_cores(p.a, p.trans_b)) return tensor_shape(p);
   Shape shape;
   if (p.trans_b) {
     shape.rows_per_warp = p.m > 2 ? 2 : 4;
     shape.blocks = ceil_div(p.n, shape.threads / 32 * shape.rows_per_warp);
     return shape;
   }
-  int64_t vector = 16 / dtype_bytes(storage_of(p.a));
   for (int64_t lanes : {8, 4, 2}) {
-    shape.columns = int(lanes * vector);
+    shape.columns = int(lanes * 4);
     shape.blocks = ceil_div(p.n, shape.columns);
     int64_t threads = int64_t(std::bit_floor(uint64_t(std::max<int64_t>(1, p.k * lanes / kLoads))));
     shape.threads = int(std::clamp<int64_t>(threads, 64, 512));
@@ -68,10 +100,14 @@ int made_by(const MatmulPrologue& prologue) {
   return int(std::find(prologue.outputs.begin(), prologue.outputs.end(), -1) - prologue.outputs.begin());
 }
 
-// Of a block that has all of a there.
+// Of a block that has all of a there; the sums of many rows come in the same place.
 int64_t shared_bytes(const MatmulForm& form, const Shape& shape) {
-  int64_t parts = 4 * shape.threads / 32 * form.m * shape.columns;
-  return parts + form.m * form.k * dtype_bytes(storage_of(form.formats.a)) + kScratchBytes;
+  int64_t rows = form.m * form.k * dtype_bytes(storage_of(form.formats.a)), parts = 0;
+  if (!form.trans_b) {
+    int64_t shares = takes_tensor_cores(form.formats.a, false) ? shares_of(shape.columns) : 1;
+    parts = 4 * shape.threads / 32 * shares * form.m * shape.columns;
+  }
+  return (form.m > 2 ? std::max(rows, parts) : rows + parts) + kScratchBytes;
 }
 
 // Whether each block can make the rows that the form begins with: matrices of sums along a row and pointwise ops, for
@@ -81,44 +117,58 @@ bool takes_rows(const MatmulForm& form, const Shape& shape) {
   const GroupBody& rows = prologue.rows;
   auto is_plain = [](const GroupValue& v) { return !v.is(op::random_uniform) && !v.reduces_rows(); };
   auto is_matrix = [&](const GroupResult& r) { return rows.is_full(rows.values[size_t(r.value)]); };
-  return !form.trans_b && prologue.inputs.size() <= kRowInputs && prologue.outputs.size() <= kRowOutputs &&
+  return prologue.inputs.size() <= kRowInputs && prologue.outputs.size() <= kRowOutputs &&
          std::all_of(rows.values.begin(), rows.values.end(), is_plain) &&
          std::all_of(rows.results.begin(), rows.results.end(), is_matrix) && shared_bytes(form, shape) <= kStaticBytes;
+}
+
+// Whether it is the same for all rows, and lies in whole vectors.
+bool is_column(const GroupBody& rows, const GroupValue& v) {
+  return v.is_input() && rows.size(v) == rows.cols && rows.cols * dtype_bytes(v.dtype) % 16 == 0;
 }
 
 bool is_awaited(const KernelStart& start, int input) {
   return input >= 0 && start.link && start.link->awaited[size_t(input)];
 }
 
-// await_rows(), which puts what the rows are made of into shared memory, each a matrix of M rows.
+// fetch_columns() begins to copy to shared memory what the rows are made of and is there before: of all rows the same,
+// as a norm's gain. await_rows() puts there what is awaited, each a matrix of M rows. Both say so in the arguments.
 std::string await_text(const MatmulForm& form, const KernelStart& start) {
-  std::string text = "__device__ inline void await_rows(RowArguments& arguments) {\n", from, to, type;
+  std::string fetch = "__device__ inline void fetch_columns(RowArguments& arguments) {\n";
+  std::string await = "__device__ inline void await_rows(RowArguments& arguments) {\n", from, to, type, taken;
+  const GroupBody& rows = form.prologue->rows;
   int count = 0;
-  for (const GroupValue& v : form.prologue->rows.values) {
-    if (v.outer == kNoValue || !is_awaited(start, form.prologue->inputs[size_t(v.outer)])) continue;
-    type = device_type(v.dtype);
-    from += fmt::format("static_cast<const {}*>(arguments.in[{}]), ", type, v.outer);
-    to += fmt::format("rows[{}], ", count);
-    text += fmt::format("  constexpr int k{} = {};\n", v.outer, count++);
+  for (const GroupValue& v : rows.values) {
+    if (v.outer == kNoValue) continue;
+    if (is_awaited(start, form.prologue->inputs[size_t(v.outer)])) {
+      type = device_type(v.dtype);
+      from += fmt::format("static_cast<const {}*>(arguments.in[{}]), ", type, v.outer);
+      to += fmt::format("rows[{}], ", count);
+      taken += fmt::format("  arguments.in[{}] = rows[{}];\n", v.outer, count++);
+    } else if (start.awaits() && is_column(rows, v)) {
+      fetch += fmt::format(
+          "  __shared__ __align__(16) {0} column{1}[kK];\n  fetch_all<kThreads>(static_cast<const "
+          "{0}*>(arguments.in[{1}]), column{1}, kK);\n  arguments.in[{1}] = column{1};\n",
+          device_type(v.dtype), v.outer);
+    }
   }
-  if (count == 0) return text + "}\n";
-  text += fmt::format(
-      "  __shared__ __align__(16) {0} rows[{1}][kM * kK];\n  const {0}* const from[] = {{{2}}};\n"
-      "  {0}* const to[] = {{{3}}};\n  await_all<kThreads>(from, to, kM * kK);\n",
-      type, count, from, to);
-  for (const GroupValue& v : form.prologue->rows.values)
-    if (v.outer != kNoValue && is_awaited(start, form.prologue->inputs[size_t(v.outer)]))
-      text += fmt::format("  arguments.in[{0}] = rows[k{0}];\n", v.outer);
-  return text + "  __syncthreads();\n}\n";
+  if (count > 0)
+    await += fmt::format(
+        "  __shared__ __align__(16) {0} rows[{1}][kM * kK];\n  const {0}* const from[] = {{{2}}};\n"
+        "  {0}* const to[] = {{{3}}};\n  await_all<kThreads>(from, to, kM * kK);\n{4}  wait_for_staged();\n"
+        "  __syncthreads();\n",
+        type, count, from, to, taken);
+  return fetch + "}\n" + await + "}\n";
 }
 
-// make_rows() and await_rows(), which do nothing where there is no prologue.
+// make_rows(), fetch_columns() and await_rows(), which do nothing where there is no prologue.
 std::string row_text(const MatmulNode& node, const Shape& shape, const KernelStart& start) {
   std::string text =
       fmt::format("struct RowArguments {{\n  const void* in[{}];\n  void* out[{}];\n}};\n", kRowInputs, kRowOutputs);
   if (!node.form.prologue)
     return text +
            "__device__ inline void make_rows(const RowArguments&, Element*) {}\n"
+           "__device__ inline void fetch_columns(RowArguments&) {}\n"
            "__device__ inline void await_rows(RowArguments&) {}\n";
   const MatmulPrologue& prologue = *node.form.prologue;
   return text + await_text(node.form, start) + "namespace rows {\n" +
@@ -140,11 +190,8 @@ class ThinMatmulKernel : public Kernel {
     const void *a = operand(form_.a), *b = operand(form_.b), *bias = operand(form_.bias);
     const void* addend = operand(form_.addend);
     void* y = out[size_t(form_.y)];
-    if (form_.trans_b)
-      function_->launch(context_.queue(), shape, a, b, bias, addend, y);
-    else
-      function_->launch(context_.queue(), shape, a, b, bias, addend, y,
-                        form_.prologue ? row_arguments(*form_.prologue, in, out) : RowArguments(), emptied_);
+    function_->launch(context_.queue(), shape, a, b, bias, addend, y,
+                      form_.prologue ? row_arguments(*form_.prologue, in, out) : RowArguments(), emptied_);
   }
 
  private:
@@ -181,21 +228,21 @@ bool reads_weights_early(const Graph& graph, const Node& node, const MatmulForm&
 
 bool thin_can_chain(const Graph& graph, const Node& node, const MatmulNode& matmul) {
   const MatmulForm& form = matmul.form;
-  if (form.trans_b || !thin_supports(matmul)) return false;
+  if (!thin_supports(matmul)) return false;
   for (int input : {form.b, form.bias})
     if (input >= 0 && graph.producer(node.inputs[size_t(input)]) >= 0) return false;
-  int64_t awaited = 0;
+  int64_t staged = 0;
   std::optional<DType> dtype;
   if (form.prologue)
     for (int input : form.prologue->inputs) {
       ValueId value = node.inputs[size_t(input)];
-      if (graph.producer(value) < 0) continue;
       const ValueType& type = graph.type(value);
+      staged += num_bytes(type);
+      if (graph.producer(value) < 0) continue;
       if (num_elements(type.shape) != form.m * form.k || form.k * dtype_bytes(type.dtype) % 16 != 0) return false;
       if (*(dtype ? dtype : dtype = type.dtype) != type.dtype) return false;
-      awaited += num_bytes(type);
     }
-  return shared_bytes(form, shape_of(matmul.problem)) + awaited <= kStaticBytes;
+  return shared_bytes(form, shape_of(matmul.problem)) + staged <= kStaticBytes;
 }
 
 std::string thin_matmul_source(const MatmulNode& node, const KernelStart& start) {
@@ -203,15 +250,16 @@ std::string thin_matmul_source(const MatmulNode& node, const KernelStart& start)
   Shape shape = shape_of(p);
   std::string function = node.form.function ? function_source(*node.form.function)
                                             : "__device__ inline float finish(float x, float) { return x; }\n";
-  int vector = int(16 / dtype_bytes(storage_of(p.a)));
   return fmt::format(
              "#include \"backend/cuda/kernels/chain.cuh\"\n#include \"backend/cuda/kernels/group.cuh\"\nnamespace "
              "tokamak {{\n"
              "using Element = {};\nusing Output = {};\nconstexpr int kM = {}, kN = {}, kK = {}, kThreads = {}, "
-             "kColumns = {}, kWarpRows = {};\nconstexpr bool kBias = {}, kAddend = {}, kFunction = {}, kPrologue = "
-             "{}, kEarly = {}, kLinked = {}, kAwaits = {}, kAwaitsGiven = {}, kAwaitsAddend = {};\n{}{}}}\n",
+             "kColumns = {}, kMostAhead = {}, kWarpRows = {};\nconstexpr bool kTensor = {}, kBf16 = {}, kBias = {}, "
+             "kAddend = {}, kFunction = {}, kPrologue = {}, kEarly = {}, kLinked = {}, kAwaits = {}, kAwaitsGiven = {}, "
+             "kAwaitsAddend = {};\n{}{}}}\n",
              device_type(storage_of(p.a)), device_type(p.output), p.m, p.n, p.k, shape.threads,
-             std::max(shape.columns, vector), std::max(shape.rows_per_warp, 1), node.form.bias >= 0,
+             shape.columns > 0 ? shape.columns : 16, shape.ahead, std::max(shape.rows_per_warp, 1),
+             takes_tensor_cores(p.a, false), storage_of(p.a) == DType::kBF16, node.form.bias >= 0,
              node.form.addend >= 0, node.form.function.has_value(), node.form.prologue.has_value(), start.early,
              start.link != nullptr, start.awaits(), is_awaited(start, node.form.a), is_awaited(start, node.form.addend),
              function, row_text(node, shape, start)) +

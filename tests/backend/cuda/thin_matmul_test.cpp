@@ -44,6 +44,7 @@ struct NormCase {
   DType dtype;
   bool bias = true, stored = false;  // the sum before the norm
   int addends = 2;
+  bool trans_b = false;
 };
 
 // layer_norm(x + ...) w, as generation compiles it.
@@ -53,9 +54,9 @@ Graph norm_graph(const NormCase& c) {
   ValueId x = g.input("x0", {c.dtype, {c.m, c.k}});
   for (int i = 1; i < c.addends; ++i) x = add(g, x, g.input("x" + std::to_string(i), {c.dtype, {c.m, c.k}}));
   ValueId gain = g.parameter("gain", {DType::kF32, {c.k}}), shift = g.parameter("shift", {DType::kF32, {c.k}});
-  ValueId w = g.parameter("w", {c.dtype, {c.k, c.n}});
+  ValueId w = g.parameter("w", {c.dtype, c.trans_b ? Shape{c.n, c.k} : Shape{c.k, c.n}});
   ValueId a = cast(g, layer_norm(g, cast(g, x, DType::kF32), gain, shift, 1e-5), c.dtype);
-  ValueId y = matmul(g, a, w, false, false);
+  ValueId y = matmul(g, a, w, false, c.trans_b);
   if (c.bias) y = add(g, y, g.parameter("bias", {c.dtype, {c.n}}));
   graph.add_result("y", y);
   if (c.stored) graph.add_result("sum", x);
@@ -74,6 +75,9 @@ const NormCase kNormCases[] = {
     {5, 4800, 1600, DType::kBF16, true, true},
     {1, 128, 4100, DType::kF32, true, true},
     {1, 64, 8, DType::kF16, true, true},
+    {1, 50257, 768, DType::kBF16, false, false, 1, true},
+    {8, 100, 768, DType::kBF16, true, true, 2, true},
+    {3, 50, 72, DType::kF32, false, true, 2, true},
 };
 
 const Node& matmul_of(const Graph& graph) {
@@ -87,7 +91,9 @@ const ThinCase kCases[] = {
     {1, 768, 3072, false, DType::kF16, true},    {8, 2304, 768, false, DType::kBF16, true},
     {3, 40, 56, false, DType::kF32, true, true}, {1, 50257, 768, true, DType::kBF16},
     {8, 1000, 768, true, DType::kF16},           {5, 33, 72, true, DType::kF32, true},
-    {1, 64, 8, true, DType::kBF16, true, true},
+    {1, 64, 8, true, DType::kBF16, true, true},  {1, 1600, 6400, false, DType::kBF16, true},
+    {4, 1600, 1600, false, DType::kBF16, true},  {8, 6400, 1600, false, DType::kF16, true, true},
+    {8, 1600, 6400, false, DType::kBF16},        {2, 200, 1000, false, DType::kF16, true},
 };
 
 TEST(ThinMatmul, TakesBiasAndFunction) {
@@ -112,7 +118,7 @@ TEST(ThinMatmul, TakesTheNormBeforeIt) {
     ASSERT_EQ(graph.nodes().size(), 1u) << print(graph);
     cuda::MatmulNode node = cuda::matmul_node(graph, graph.nodes()[0]);
     EXPECT_TRUE(node.form.prologue && cuda::thin_supports(node));
-    expect_compiles(cuda::thin_matmul_source(node), {"multiply_columns"}, one_architecture());
+    expect_compiles(cuda::thin_matmul_source(node), {c.trans_b ? "multiply_rows" : "multiply_columns"}, one_architecture());
   }
 }
 
