@@ -17,6 +17,8 @@ namespace tokamak::cuda {
 namespace {
 
 constexpr int64_t kMostRows = 8;
+// Of the largest GPUs, and blocks of one that run at a time where b is (N, K).
+constexpr int64_t kMultiprocessors = 132, kResident = 3;
 
 struct Shape {
   int threads = 256;
@@ -33,13 +35,14 @@ bool takes_tensor_cores(const NumberFormat& format, bool trans_b) {
 // As in TensorColumns of kernels/matmul_thin.cu.
 int64_t shares_of(int columns) { return 64 / columns; }
 
-// Few and wide blocks, so that those of the next kernels of a chain find room beside them; narrower ones where there are
-// too few of them, or where one would have to read very much. So many warps that each has three tiles at most; where
-// that is not enough, fewer, whose registers hold more tiles.
+// Few and wide blocks, so that those of the next kernels of a chain find room beside them; narrower ones where there
+// are too few of them, or where one would have to read very much. So many warps that each has three tiles at most;
+// where that is not enough, fewer, whose registers hold more tiles.
 Shape tensor_shape(const MatmulProblem& p) {
   constexpr int64_t kFewest = 36, kMany = 128, kMostBytes = 256 << 10;
   constexpr int64_t kWarps = 16, kTiles = 3, kDeepWarps = 12;
-  constexpr int64_t kRegisters = 1 << 16, kOtherRegisters = 32, kTileRegisters = 16;  // of a multiprocessor, of a thread
+  constexpr int64_t kRegisters = 1 << 16, kOtherRegisters = 32,
+                    kTileRegisters = 16;  // of a multiprocessor, of a thread
   Shape shape;
   for (int columns : {64, 32, 16}) {
     shape.columns = columns;
@@ -65,7 +68,8 @@ Shape shape_of(const MatmulProblem& p) {
   Shape shape;
   if (p.trans_b) {
     shape.rows_per_warp = p.m > 2 ? 2 : 4;
-    shape.blocks = ceil_div(p.n, shape.threads / 32 * shape.rows_per_warp);
+    int64_t blocks = ceil_div(p.n, shape.threads / 32 * shape.rows_per_warp);
+    shape.blocks = std::min(blocks, kMultiprocessors * kResident);
     return shape;
   }
   for (int64_t lanes : {8, 4, 2}) {
@@ -254,11 +258,13 @@ std::string thin_matmul_source(const MatmulNode& node, const KernelStart& start)
              "#include \"backend/cuda/kernels/chain.cuh\"\n#include \"backend/cuda/kernels/group.cuh\"\nnamespace "
              "tokamak {{\n"
              "using Element = {};\nusing Output = {};\nconstexpr int kM = {}, kN = {}, kK = {}, kThreads = {}, "
-             "kColumns = {}, kMostAhead = {}, kWarpRows = {};\nconstexpr bool kTensor = {}, kBf16 = {}, kBias = {}, "
-             "kAddend = {}, kFunction = {}, kPrologue = {}, kEarly = {}, kLinked = {}, kAwaits = {}, kAwaitsGiven = {}, "
+             "kColumns = {}, kMostAhead = {}, kWarpRows = {}, kResident = {};\nconstexpr bool kTensor = {}, kBf16 = "
+             "{}, kBias = {}, "
+             "kAddend = {}, kFunction = {}, kPrologue = {}, kEarly = {}, kLinked = {}, kAwaits = {}, kAwaitsGiven = "
+             "{}, "
              "kAwaitsAddend = {};\n{}{}}}\n",
              device_type(storage_of(p.a)), device_type(p.output), p.m, p.n, p.k, shape.threads,
-             shape.columns > 0 ? shape.columns : 16, shape.ahead, std::max(shape.rows_per_warp, 1),
+             shape.columns > 0 ? shape.columns : 16, shape.ahead, std::max(shape.rows_per_warp, 1), kResident,
              takes_tensor_cores(p.a, false), storage_of(p.a) == DType::kBF16, node.form.bias >= 0,
              node.form.addend >= 0, node.form.function.has_value(), node.form.prologue.has_value(), start.early,
              start.link != nullptr, start.awaits(), is_awaited(start, node.form.a), is_awaited(start, node.form.addend),

@@ -118,7 +118,8 @@ TEST(ThinMatmul, TakesTheNormBeforeIt) {
     ASSERT_EQ(graph.nodes().size(), 1u) << print(graph);
     cuda::MatmulNode node = cuda::matmul_node(graph, graph.nodes()[0]);
     EXPECT_TRUE(node.form.prologue && cuda::thin_supports(node));
-    expect_compiles(cuda::thin_matmul_source(node), {c.trans_b ? "multiply_rows" : "multiply_columns"}, one_architecture());
+    expect_compiles(cuda::thin_matmul_source(node), {c.trans_b ? "multiply_rows" : "multiply_columns"},
+                    one_architecture());
   }
 }
 
