@@ -1,6 +1,7 @@
 // Matmuls of few rows (kernels/matmul_thin.cu), as generation has them: bound by reading b, which cuBLASLt's tiles of
-// many rows do slowly. The function is of the rounded sum, as in a kernel of its own. Deterministic; a row's bits do
-// not depend on how many there are. Tests: tests/backend/cuda/thin_matmul_test.cpp
+// many rows do slowly. Elements of 16 bits are multiplied by the tensor cores where b is (K, N). The function is of the
+// rounded sum, as in a kernel of its own. Deterministic; a row's bits do not depend on how many there are. Tests:
+// tests/backend/cuda/thin_matmul_test.cpp
 #pragma once
 
 #include "backend/cuda/kernel_start.h"
@@ -21,7 +22,7 @@ bool thin_supports(const MatmulNode& node);
 bool reads_weights_early(const Graph& graph, const Node& node, const MatmulForm& form);
 
 /// Whether the kernel can be a link of a chain, whatever of a, the addend and what the rows are made of is awaited: b
-/// is (K, N), b and the bias are arguments, and what is awaited fits into the block's shared memory.
+/// and the bias are arguments, and what is awaited fits into the block's shared memory.
 bool thin_can_chain(const Graph& graph, const Node& node, const MatmulNode& matmul);
 
 /// Device code of the functions multiply_columns and multiply_rows; the first is for b as (K, N). What may be read
