@@ -17,8 +17,7 @@ namespace tokamak::cuda {
 namespace {
 
 constexpr int64_t kMostRows = 8;
-// Of the largest GPUs, and blocks of one that run at a time where b is (N, K).
-constexpr int64_t kMultiprocessors = 132, kResident = 3;
+constexpr int64_t kResident = 3;  // blocks of a multiprocessor that run at a time where b is (N, K)
 
 struct Shape {
   int threads = 256;
@@ -68,8 +67,7 @@ Shape shape_of(const MatmulProblem& p) {
   Shape shape;
   if (p.trans_b) {
     shape.rows_per_warp = p.m > 2 ? 2 : 4;
-    int64_t blocks = ceil_div(p.n, shape.threads / 32 * shape.rows_per_warp);
-    shape.blocks = std::min(blocks, kMultiprocessors * kResident);
+    shape.blocks = ceil_div(p.n, shape.threads / 32 * shape.rows_per_warp);
     return shape;
   }
   for (int64_t lanes : {8, 4, 2}) {
@@ -186,7 +184,9 @@ class ThinMatmulKernel : public Kernel {
       : context_(context), form_(node.form), shape_(shape_of(node.problem)),
         function_(context.compiler->add(node.problem.trans_b ? "multiply_rows" : "multiply_columns",
                                         thin_matmul_source(node, start))),
-        emptied_(start.link) {}
+        emptied_(start.link) {
+    if (form_.trans_b) shape_.blocks = std::min(shape_.blocks, context.info.multiprocessors * kResident);
+  }
 
   void run(std::span<const void* const> in, std::span<void* const> out) override {
     auto operand = [&](int at) -> const void* { return at >= 0 ? in[size_t(at)] : nullptr; };
