@@ -36,6 +36,7 @@ struct EvalArguments {
   std::string device = "auto";
   int64_t threads = 0;
   ModelMesh mesh;
+  ModelCompute compile;
 };
 
 void visit(FieldList& v, EvalArguments& c) {
@@ -55,6 +56,7 @@ void visit(FieldList& v, EvalArguments& c) {
   v("device", c.device, "auto (a GPU when there is one), cpu, cuda or cuda:<number>");
   v("threads", c.threads, "CPU threads; 0: all", at_least(0));
   v.section("mesh", c.mesh, "how the model is divided over devices");
+  v.section("compile", c.compile, "how it is computed");
 }
 
 struct EvalData {
@@ -109,7 +111,7 @@ Tokenizer tokenizer_of(const EvalArguments& arguments, const AskedRun& run) {
 }
 
 AskedRun open_run(const EvalArguments& arguments, const std::string& name, const std::vector<TaskSpec>& specs) {
-  AskedRun run{.name = name, .model = open_model(name, arguments.weights, arguments.mesh)};
+  AskedRun run{.name = name, .model = open_model(name, arguments.weights, arguments.mesh, arguments.compile)};
   run.config = run.model.config;
   run.config.threads = arguments.threads;
   run.config.device = arguments.device;

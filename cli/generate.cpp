@@ -46,6 +46,7 @@ struct GenerateArguments {
   std::string device = "auto";
   int64_t threads = 0;
   ModelMesh mesh;
+  ModelCompute compile;
 };
 
 void visit(FieldList& v, GenerateArguments& c) {
@@ -75,6 +76,7 @@ void visit(FieldList& v, GenerateArguments& c) {
   v("device", c.device, "auto (a GPU when there is one), cpu, cuda or cuda:<number>");
   v("threads", c.threads, "CPU threads; 0: all", at_least(0));
   v.section("mesh", c.mesh, "how the model is divided over devices");
+  v.section("compile", c.compile, "how it is computed");
 }
 
 using TokenizerPointer = std::shared_ptr<const Tokenizer>;
@@ -276,7 +278,7 @@ int run_generate(const GenerateArguments& arguments) {
   TokenizerPointer tokenizer;
   TaskQueue beside;  // a large vocabulary takes as long as the model; last, for its tasks use the others
   beside.submit([&] { tokenizer = open_tokenizer(arguments); });
-  model = open_model(arguments.run, arguments.weights, arguments.mesh);
+  model = open_model(arguments.run, arguments.weights, arguments.mesh, arguments.compile);
   model.config.threads = arguments.threads;
   model.config.device = arguments.device;
   std::vector<Text> texts = texts_to_generate(arguments);

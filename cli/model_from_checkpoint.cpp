@@ -10,7 +10,14 @@ namespace tokamak {
 
 void visit(FieldList& v, ModelMesh& c) { v("tensor", c.tensor, "ranks that each matrix is divided over", at_least(1)); }
 
-OpenedModel open_model(const std::string& path, const std::string& weights, const ModelMesh& mesh) {
+void visit(FieldList& v, ModelCompute& c) {
+  std::vector<std::string> words{"run"};
+  words.insert(words.end(), kPrecisionNames.begin(), kPrecisionNames.end());
+  v("precision", c.precision, "number format of the matrix products; run: as the run has it", one_of(words));
+}
+
+OpenedModel open_model(const std::string& path, const std::string& weights, const ModelMesh& mesh,
+                       const ModelCompute& compute) {
   std::vector<std::string> warnings;
   OpenedModel model;
   model.checkpoint = with_weights(open_checkpoint(path, &warnings), weights);
@@ -18,6 +25,7 @@ OpenedModel open_model(const std::string& path, const std::string& weights, cons
   model.config = run_config_from_json(model.checkpoint.state.config_json, model.checkpoint.path.string());
   // However it was trained; but train.batch means what slots say.
   model.config.mesh = {.data = 1, .tensor = mesh.tensor, .slots = model.config.mesh.slots};
+  if (compute.precision != "run") model.config.compile.precision = parse_precision(compute.precision);
   return model;
 }
 

@@ -89,6 +89,17 @@ TEST_F(Eval, DoesNotDependOnTheBatch) {
   }
 }
 
+// 0.001 apart at most, where bf16 has 8 bits.
+TEST_F(Eval, TakesAnotherPrecisionThanTheRuns) {
+  train("2", "--no-data.mask_documents");
+  auto loss_in = [&](const std::string& precision) { return loss("run2", {"--compile.precision=" + precision}); };
+  EXPECT_EQ(loss_in("run"), loss("run2"));
+  std::string low = loss_in("bf16"), high = loss_in("fp32");
+  EXPECT_NE(low, high);
+  auto number = [](const std::string& printed) { return std::stod(printed.substr(printed.find("loss ") + 5)); };
+  EXPECT_NEAR(number(low), number(high), 1e-3) << low << high;
+}
+
 TEST_F(Eval, TellsEntriesApart) {
   train("2", "--no-data.mask_documents");
   std::string printed = loss("run2", {"--data=data,text.txt"});
