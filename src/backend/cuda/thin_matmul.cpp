@@ -31,7 +31,7 @@ bool takes_tensor_cores(const NumberFormat& format, bool trans_b) {
   return !trans_b && dtype_bytes(storage_of(format)) == 2;
 }
 
-// As in TensorColumns of kernels/matmul_thin.cu.
+// As in TensorColumns of kernels/thin_columns.cuh.
 int64_t shares_of(int columns) { return 64 / columns; }
 
 // Few and wide blocks, so that those of the next kernels of a chain find room beside them; narrower ones where there
@@ -119,8 +119,8 @@ bool takes_rows(const MatmulForm& form, const Shape& shape) {
   const GroupBody& rows = prologue.rows;
   auto is_plain = [](const GroupValue& v) { return !v.is(op::random_uniform) && !v.reduces_rows(); };
   auto is_matrix = [&](const GroupResult& r) { return rows.is_full(rows.values[size_t(r.value)]); };
-  return prologue.inputs.size() <= kRowInputs && prologue.outputs.size() <= kRowOutputs &&
-         std::all_of(rows.values.begin(), rows.values.end(), is_plain) &&
+  return rows.rows == form.m && rows.cols == form.k && prologue.inputs.size() <= kRowInputs &&
+         prologue.outputs.size() <= kRowOutputs && std::all_of(rows.values.begin(), rows.values.end(), is_plain) &&
          std::all_of(rows.results.begin(), rows.results.end(), is_matrix) && shared_bytes(form, shape) <= kStaticBytes;
 }
 
@@ -157,10 +157,9 @@ std::string await_text(const MatmulForm& form, const KernelStart& start) {
   if (count > 0)
     await += fmt::format(
         "  __shared__ __align__(16) {0} rows[{1}][kM * kK];\n  const {0}* const from[] = {{{2}}};\n"
-        "  {0}* const to[] = {{{3}}};\n  await_all<kThreads>(from, to, kM * kK);\n{4}  wait_for_staged();\n"
-        "  __syncthreads();\n",
+        "  {0}* const to[] = {{{3}}};\n  await_all<kThreads>(from, to, kM * kK);\n{4}",
         type, count, from, to, taken);
-  return fetch + "}\n" + await + "}\n";
+  return fetch + "}\n" + await + "  wait_for_staged();\n  __syncthreads();\n}\n";
 }
 
 // make_rows(), fetch_columns() and await_rows(), which do nothing where there is no prologue.
@@ -254,22 +253,24 @@ std::string thin_matmul_source(const MatmulNode& node, const KernelStart& start)
   Shape shape = shape_of(p);
   std::string function = node.form.function ? function_source(*node.form.function)
                                             : "__device__ inline float finish(float x, float) { return x; }\n";
+  std::string form =
+      p.trans_b ? fmt::format("constexpr int kWarpRows = {}, kResident = {};\n", shape.rows_per_warp, kResident)
+                : fmt::format(
+                      "constexpr int kColumns = {}, kMostAhead = {};\nconstexpr bool kTensor = {}, kBf16 = {};\n",
+                      shape.columns, shape.ahead, takes_tensor_cores(p.a, p.trans_b), storage_of(p.a) == DType::kBF16);
+  std::string_view kernel =
+      p.trans_b ? "backend/cuda/kernels/matmul_thin_rows.cu" : "backend/cuda/kernels/matmul_thin_columns.cu";
   return fmt::format(
-             "#include \"backend/cuda/kernels/chain.cuh\"\n#include \"backend/cuda/kernels/group.cuh\"\nnamespace "
-             "tokamak {{\n"
-             "using Element = {};\nusing Output = {};\nconstexpr int kM = {}, kN = {}, kK = {}, kThreads = {}, "
-             "kColumns = {}, kMostAhead = {}, kWarpRows = {}, kResident = {};\nconstexpr bool kTensor = {}, kBf16 = "
-             "{}, kBias = {}, "
-             "kAddend = {}, kFunction = {}, kPrologue = {}, kEarly = {}, kLinked = {}, kAwaits = {}, kAwaitsGiven = "
-             "{}, "
-             "kAwaitsAddend = {};\n{}{}}}\n",
-             device_type(storage_of(p.a)), device_type(p.output), p.m, p.n, p.k, shape.threads,
-             shape.columns > 0 ? shape.columns : 16, shape.ahead, std::max(shape.rows_per_warp, 1), kResident,
-             takes_tensor_cores(p.a, false), storage_of(p.a) == DType::kBF16, node.form.bias >= 0,
+             "#include \"backend/cuda/kernels/chain.cuh\"\n#include \"backend/cuda/kernels/group.cuh\"\n"
+             "namespace tokamak {{\nusing Element = {};\nusing Output = {};\n"
+             "constexpr int kM = {}, kN = {}, kK = {}, kThreads = {};\n"
+             "constexpr bool kBias = {}, kAddend = {}, kFunction = {}, kPrologue = {}, kEarly = {}, kLinked = {},\n"
+             "    kAwaits = {}, kAwaitsGiven = {}, kAwaitsAddend = {};\n{}{}{}}}\n",
+             device_type(storage_of(p.a)), device_type(p.output), p.m, p.n, p.k, shape.threads, node.form.bias >= 0,
              node.form.addend >= 0, node.form.function.has_value(), node.form.prologue.has_value(), start.early,
              start.link != nullptr, start.awaits(), is_awaited(start, node.form.a), is_awaited(start, node.form.addend),
-             function, row_text(node, shape, start)) +
-         std::string(embedded_source("backend/cuda/kernels/matmul_thin.cu"));
+             form, function, row_text(node, shape, start)) +
+         std::string(embedded_source(kernel));
 }
 
 KernelPtr make_thin_matmul(Context& context, const MatmulNode& node, const KernelStart& start) {

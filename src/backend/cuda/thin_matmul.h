@@ -1,4 +1,4 @@
-// Matmuls of few rows (kernels/matmul_thin.cu), as generation has them: bound by reading b, which cuBLASLt's tiles of
+// Matmuls of few rows (kernels/thin.cuh), as generation has them: bound by reading b, which cuBLASLt's tiles of
 // many rows do slowly. Elements of 16 bits are multiplied by the tensor cores where b is (K, N). The function is of the
 // rounded sum, as in a kernel of its own. Deterministic; a row's bits do not depend on how many there are. Tests:
 // tests/backend/cuda/thin_matmul_test.cpp
@@ -22,11 +22,10 @@ bool thin_supports(const MatmulNode& node);
 bool reads_weights_early(const Graph& graph, const Node& node, const MatmulForm& form);
 
 /// Whether the kernel can be a link of a chain, whatever of a, the addend and what the rows are made of is awaited: b
-/// and the bias are arguments, and what is awaited fits into the block's shared memory.
+/// and the bias are arguments, and what the rows are made of fits into the block's shared memory.
 bool thin_can_chain(const Graph& graph, const Node& node, const MatmulNode& matmul);
 
-/// Device code of the functions multiply_columns and multiply_rows; the first is for b as (K, N). What may be read
-/// early is b.
+/// Device code of the function multiply_columns or, where b is (N, K), multiply_rows. What may be read early is b.
 std::string thin_matmul_source(const MatmulNode& node, const KernelStart& start = {});
 
 /// thin_supports() must hold, and with a link thin_can_chain(). The link is not kept.

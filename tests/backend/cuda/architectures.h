@@ -5,7 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include <elf.h>
+
+#include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <future>
 #include <string>
 #include <string_view>
@@ -40,6 +44,24 @@ inline void expect_waits(const std::string& source) {
   }
 }
 
+/// Bytes of static shared memory of the function of machine code that has most; 0 of PTX.
+inline int64_t static_shared_bytes(const std::string& code) {
+  Elf64_Ehdr file;
+  if (!code.starts_with(ELFMAG)) return 0;
+  std::memcpy(&file, code.data(), sizeof file);
+  auto section = [&](size_t i) {
+    Elf64_Shdr header;
+    std::memcpy(&header, code.data() + file.e_shoff + i * file.e_shentsize, sizeof header);
+    return header;
+  };
+  int64_t most = 0;
+  const char* names = code.data() + section(file.e_shstrndx).sh_offset;
+  for (size_t i = 0; i < file.e_shnum; ++i)
+    if (std::string_view(names + section(i).sh_name).starts_with(".nv.shared."))
+      most = std::max(most, int64_t(section(i).sh_size));
+  return most;
+}
+
 /// The text compiles, at the same time for all of them, and has the functions.
 inline void expect_compiles(const std::string& source, const std::vector<std::string>& functions,
                             const std::vector<cuda::Architecture>& architectures) {
@@ -49,6 +71,7 @@ inline void expect_compiles(const std::string& source, const std::vector<std::st
     codes.push_back(std::async(std::launch::async, [&source, a] { return cuda::compile_device_code(source, a); }));
   for (size_t i = 0; i < codes.size(); ++i) {
     std::string code = codes[i].get();
+    EXPECT_LE(static_shared_bytes(code), 48 << 10) << "more than a launch takes, of\n" << source;
     for (const std::string& function : functions)
       EXPECT_NE(code.find(function), std::string::npos)
           << function << " for " << architectures[i].major << '.' << architectures[i].minor << " of\n"

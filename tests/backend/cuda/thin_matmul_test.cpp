@@ -131,6 +131,25 @@ TEST(ThinMatmul, TakesNoMoreRowsThanABlockHolds) {
   }
 }
 
+// Near what static shared memory has room for: what can be a link compiles as one, whose rows are all awaited.
+TEST(ThinMatmul, LinksThatFitCompile) {
+  int links = 0;
+  for (int64_t k : {640, 768, 832, 896, 1024, 1280, 1600, 2304, 2944})
+    for (int64_t m : {1, 2, 4, 8})
+      for (bool trans_b : {false, true}) {
+        Graph graph = norm_graph({m, 1024, k, DType::kBF16, false, false, 2, trans_b});
+        const Node& node = matmul_of(graph);
+        cuda::MatmulNode matmul = cuda::matmul_node(graph, node);
+        if (!matmul.form.prologue || !cuda::thin_can_chain(graph, node, matmul)) continue;
+        ChainLink link;
+        for (ValueId input : node.inputs) link.awaited.push_back(graph.shape(input) == Shape{m, k});
+        expect_compiles(cuda::thin_matmul_source(matmul, {.early = true, .link = &link}),
+                        {trans_b ? "multiply_rows" : "multiply_columns"}, one_architecture());
+        ++links;
+      }
+  EXPECT_GT(links, 20);
+}
+
 // x, by a kernel or not, times w; `changes`: w has another value after it.
 Graph early_graph(Argument::Kind kind, bool made, bool changes) {
   Graph graph;
@@ -161,7 +180,7 @@ TEST(ThinMatmul, Compiles) {
   for (const ThinCase& c : kCases) {
     Graph graph = thin_graph(c);
     std::string source = cuda::thin_matmul_source(cuda::matmul_node(graph, matmul_of(graph)));
-    expect_compiles(source, {"multiply_rows", "multiply_columns"}, one_architecture());
+    expect_compiles(source, {c.trans_b ? "multiply_rows" : "multiply_columns"}, one_architecture());
   }
 }
 

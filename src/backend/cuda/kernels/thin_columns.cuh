@@ -1,23 +1,12 @@
 // Products of few rows: what a block does with its kColumns columns of b (K, N), of which each thread has some loads under
-// way. The text before this says Element (of a and b), kM, kN, kK, kThreads, kColumns and kTensor: the tensor cores
-// multiply, elements of 16 bits, bf16 (kBf16) or f16, at most kMostAhead tiles of a warp being under way. Both have
+// way. The text before this says what kernels/thin.cuh expects, kColumns and kTensor: the tensor cores multiply,
+// elements of 16 bits, bf16 (kBf16) or f16, at most kMostAhead tiles of a warp being under way. Both have
 //   start(): asks for the first rows of b;  multiply(a): makes a thread's sums;  put(parts): stores them, kParts of each.
 #pragma once
 
-#include "backend/cuda/kernels/group.cuh"
+#include "backend/cuda/kernels/thin.cuh"
 
 namespace tokamak {
-
-constexpr int kVector = 16 / int(sizeof(Element)), kWarps = kThreads / 32;
-using Elements = Vector<Element, kVector>;
-
-__device__ inline Elements load_elements(const Element* from) { return *reinterpret_cast<const Elements*>(from); }
-
-/// Until here a word is only loaded: the compiler makes nothing of it before, for which it would have to wait.
-__device__ inline void hold(uint32_t& word) { asm volatile("" : "+r"(word)); }
-__device__ inline void hold(float& word) { asm volatile("" : "+f"(word)); }
-__device__ inline void hold(bf16& x) { asm volatile("" : "+h"(x.bits)); }
-__device__ inline void hold(f16& x) { asm volatile("" : "+h"(x.bits)); }
 
 /// Which of the kVector columns of a thread it has the sums of.
 struct Share {
