@@ -27,9 +27,8 @@ struct Shape {
   int64_t blocks = 0;
 };
 
-bool takes_tensor_cores(const NumberFormat& format, bool trans_b) {
-  return !trans_b && dtype_bytes(storage_of(format)) == 2;
-}
+// Where b is (K, N).
+bool takes_tensor_cores(const NumberFormat& format) { return dtype_bytes(storage_of(format)) == 2; }
 
 // As in TensorColumns of kernels/thin_columns.cuh.
 int64_t shares_of(int columns) { return 64 / columns; }
@@ -40,8 +39,8 @@ int64_t shares_of(int columns) { return 64 / columns; }
 Shape tensor_shape(const MatmulProblem& p) {
   constexpr int64_t kFewest = 36, kMany = 128, kMostBytes = 256 << 10;
   constexpr int64_t kWarps = 16, kTiles = 3, kDeepWarps = 12;
-  constexpr int64_t kRegisters = 1 << 16, kOtherRegisters = 32,
-                    kTileRegisters = 16;  // of a multiprocessor, of a thread
+  constexpr int64_t kRegisters = 1 << 16;                       // of a multiprocessor
+  constexpr int64_t kTileRegisters = 16, kOtherRegisters = 32;  // of a thread
   Shape shape;
   for (int columns : {64, 32, 16}) {
     shape.columns = columns;
@@ -63,13 +62,13 @@ Shape tensor_shape(const MatmulProblem& p) {
 // has some loads under way. Not by the number of rows, which the order of a sum must not depend on.
 Shape shape_of(const MatmulProblem& p) {
   constexpr int64_t kBlocks = 128, kLoads = 6;
-  if (takes_tensor_cores(p.a, p.trans_b)) return tensor_shape(p);
   Shape shape;
   if (p.trans_b) {
     shape.rows_per_warp = p.m > 2 ? 2 : 4;
     shape.blocks = ceil_div(p.n, shape.threads / 32 * shape.rows_per_warp);
     return shape;
   }
+  if (takes_tensor_cores(p.a)) return tensor_shape(p);
   for (int64_t lanes : {8, 4, 2}) {
     shape.columns = int(lanes * 4);
     shape.blocks = ceil_div(p.n, shape.columns);
@@ -106,7 +105,7 @@ int made_by(const MatmulPrologue& prologue) {
 int64_t shared_bytes(const MatmulForm& form, const Shape& shape) {
   int64_t rows = form.m * form.k * dtype_bytes(storage_of(form.formats.a)), parts = 0;
   if (!form.trans_b) {
-    int64_t shares = takes_tensor_cores(form.formats.a, false) ? shares_of(shape.columns) : 1;
+    int64_t shares = takes_tensor_cores(form.formats.a) ? shares_of(shape.columns) : 1;
     parts = 4 * shape.threads / 32 * shares * form.m * shape.columns;
   }
   return (form.m > 2 ? std::max(rows, parts) : rows + parts) + kScratchBytes;
@@ -124,52 +123,36 @@ bool takes_rows(const MatmulForm& form, const Shape& shape) {
          std::all_of(rows.results.begin(), rows.results.end(), is_matrix) && shared_bytes(form, shape) <= kStaticBytes;
 }
 
-// Whether it is the same for all rows, and lies in whole vectors.
-bool is_column(const GroupBody& rows, const GroupValue& v) {
-  return v.is_input() && rows.size(v) == rows.cols && rows.cols * dtype_bytes(v.dtype) % 16 == 0;
-}
-
 bool is_awaited(const KernelStart& start, int input) {
   return input >= 0 && start.link && start.link->awaited[size_t(input)];
 }
 
-// fetch_columns() begins to copy to shared memory what the rows are made of and is there before: of all rows the same,
-// as a norm's gain. await_rows() puts there what is awaited, each a matrix of M rows. Both say so in the arguments.
+// await_rows(), which puts what the rows are made of into shared memory, each a matrix of M rows.
 std::string await_text(const MatmulForm& form, const KernelStart& start) {
-  std::string fetch = "__device__ inline void fetch_columns(RowArguments& arguments) {\n";
-  std::string await = "__device__ inline void await_rows(RowArguments& arguments) {\n", from, to, type, taken;
-  const GroupBody& rows = form.prologue->rows;
+  std::string text = "__device__ inline void await_rows(RowArguments& arguments) {\n", from, to, type, taken;
   int count = 0;
-  for (const GroupValue& v : rows.values) {
-    if (v.outer == kNoValue) continue;
-    if (is_awaited(start, form.prologue->inputs[size_t(v.outer)])) {
-      type = device_type(v.dtype);
-      from += fmt::format("static_cast<const {}*>(arguments.in[{}]), ", type, v.outer);
-      to += fmt::format("rows[{}], ", count);
-      taken += fmt::format("  arguments.in[{}] = rows[{}];\n", v.outer, count++);
-    } else if (start.awaits() && is_column(rows, v)) {
-      fetch += fmt::format(
-          "  __shared__ __align__(16) {0} column{1}[kK];\n  fetch_all<kThreads>(static_cast<const "
-          "{0}*>(arguments.in[{1}]), column{1}, kK);\n  arguments.in[{1}] = column{1};\n",
-          device_type(v.dtype), v.outer);
-    }
+  for (const GroupValue& v : form.prologue->rows.values) {
+    if (v.outer == kNoValue || !is_awaited(start, form.prologue->inputs[size_t(v.outer)])) continue;
+    type = device_type(v.dtype);
+    from += fmt::format("static_cast<const {}*>(arguments.in[{}]), ", type, v.outer);
+    to += fmt::format("rows[{}], ", count);
+    taken += fmt::format("  arguments.in[{}] = rows[{}];\n", v.outer, count++);
   }
-  if (count > 0)
-    await += fmt::format(
-        "  __shared__ __align__(16) {0} rows[{1}][kM * kK];\n  const {0}* const from[] = {{{2}}};\n"
-        "  {0}* const to[] = {{{3}}};\n  await_all<kThreads>(from, to, kM * kK);\n{4}",
-        type, count, from, to, taken);
-  return fetch + "}\n" + await + "  wait_for_staged();\n  __syncthreads();\n}\n";
+  if (count == 0) return text + "}\n";
+  return text + fmt::format(
+                    "  __shared__ __align__(16) {0} rows[{1}][kM * kK];\n  const {0}* const from[] = {{{2}}};\n"
+                    "  {0}* const to[] = {{{3}}};\n  await_all<kThreads>(from, to, kM * kK);\n{4}"
+                    "  __syncthreads();\n}}\n",
+                    type, count, from, to, taken);
 }
 
-// make_rows(), fetch_columns() and await_rows(), which do nothing where there is no prologue.
+// make_rows() and await_rows(), which do nothing where there is no prologue.
 std::string row_text(const MatmulNode& node, const Shape& shape, const KernelStart& start) {
   std::string text =
       fmt::format("struct RowArguments {{\n  const void* in[{}];\n  void* out[{}];\n}};\n", kRowInputs, kRowOutputs);
   if (!node.form.prologue)
     return text +
            "__device__ inline void make_rows(const RowArguments&, Element*) {}\n"
-           "__device__ inline void fetch_columns(RowArguments&) {}\n"
            "__device__ inline void await_rows(RowArguments&) {}\n";
   const MatmulPrologue& prologue = *node.form.prologue;
   return text + await_text(node.form, start) + "namespace rows {\n" +
@@ -234,18 +217,18 @@ bool thin_can_chain(const Graph& graph, const Node& node, const MatmulNode& matm
   if (!thin_supports(matmul)) return false;
   for (int input : {form.b, form.bias})
     if (input >= 0 && graph.producer(node.inputs[size_t(input)]) >= 0) return false;
-  int64_t staged = 0;
+  int64_t awaited = 0;
   std::optional<DType> dtype;
   if (form.prologue)
     for (int input : form.prologue->inputs) {
       ValueId value = node.inputs[size_t(input)];
-      const ValueType& type = graph.type(value);
-      staged += num_bytes(type);
       if (graph.producer(value) < 0) continue;
+      const ValueType& type = graph.type(value);
       if (num_elements(type.shape) != form.m * form.k || form.k * dtype_bytes(type.dtype) % 16 != 0) return false;
       if (*(dtype ? dtype : dtype = type.dtype) != type.dtype) return false;
+      awaited += num_bytes(type);
     }
-  return shared_bytes(form, shape_of(matmul.problem)) + staged <= kStaticBytes;
+  return shared_bytes(form, shape_of(matmul.problem)) + awaited <= kStaticBytes;
 }
 
 std::string thin_matmul_source(const MatmulNode& node, const KernelStart& start) {
@@ -254,10 +237,10 @@ std::string thin_matmul_source(const MatmulNode& node, const KernelStart& start)
   std::string function = node.form.function ? function_source(*node.form.function)
                                             : "__device__ inline float finish(float x, float) { return x; }\n";
   std::string form =
-      p.trans_b ? fmt::format("constexpr int kWarpRows = {}, kResident = {};\n", shape.rows_per_warp, kResident)
-                : fmt::format(
-                      "constexpr int kColumns = {}, kMostAhead = {};\nconstexpr bool kTensor = {}, kBf16 = {};\n",
-                      shape.columns, shape.ahead, takes_tensor_cores(p.a, p.trans_b), storage_of(p.a) == DType::kBF16);
+      p.trans_b
+          ? fmt::format("constexpr int kWarpRows = {}, kResident = {};\n", shape.rows_per_warp, kResident)
+          : fmt::format("constexpr int kColumns = {}, kMostAhead = {};\nconstexpr bool kTensor = {}, kBf16 = {};\n",
+                        shape.columns, shape.ahead, takes_tensor_cores(p.a), storage_of(p.a) == DType::kBF16);
   std::string_view kernel =
       p.trans_b ? "backend/cuda/kernels/matmul_thin_rows.cu" : "backend/cuda/kernels/matmul_thin_columns.cu";
   return fmt::format(

@@ -22,7 +22,7 @@ bool thin_supports(const MatmulNode& node);
 bool reads_weights_early(const Graph& graph, const Node& node, const MatmulForm& form);
 
 /// Whether the kernel can be a link of a chain, whatever of a, the addend and what the rows are made of is awaited: b
-/// and the bias are arguments, and what the rows are made of fits into the block's shared memory.
+/// and the bias are arguments, and what is awaited fits into the block's shared memory.
 bool thin_can_chain(const Graph& graph, const Node& node, const MatmulNode& matmul);
 
 /// Device code of the function multiply_columns or, where b is (N, K), multiply_rows. What may be read early is b.

@@ -106,13 +106,6 @@ __device__ inline void stage(T* to, const T* from) {
       reinterpret_cast<Vector<T, kLength>*>(to)[p] = reinterpret_cast<const Vector<T, kLength>*>(from)[p];
   }
 }
-/// `count` elements, of whole vectors, by all threads of a block.
-template <int kThreads, typename T>
-__device__ inline void fetch_all(const T* from, T* to, int count) {
-  constexpr int kLength = 16 / int(sizeof(T));
-#pragma unroll 1
-  for (int at = int(threadIdx.x) * kLength; at < count; at += kThreads * kLength) stage<kLength>(to + at, from + at);
-}
 __device__ inline void wait_for_staged() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
 /// A pair with 0 before it is the float: one instruction, and a faster one than that for a single number.

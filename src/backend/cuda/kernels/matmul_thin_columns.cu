@@ -8,12 +8,11 @@ extern "C" __global__ void __launch_bounds__(tokamak::kThreads)
                      const tokamak::Output* bias, const tokamak::Output* addend, tokamak::Output* y,
                      tokamak::RowArguments arguments, tokamak::Emptied emptied) {
   using namespace tokamak;
-  using Product = Columns<kTensor>::Type;
   // Rows of a that are not large come to shared memory all at once; else the compiler loads some after others were
   // used.
   constexpr bool kStaged = kPrologue || kAwaitsGiven || kM * kK * int(sizeof(Element)) <= 12 << 10;
   constexpr int kTeam = 4;  // threads of a result
-  using Parts = float[Product::kParts][kM][kColumns];
+  using Parts = float[Columns::kParts][kM][kColumns];
   constexpr int kRowBytes = kStaged ? kM * kK * int(sizeof(Element)) : 0;
   // Sums of many rows take the place of a when all threads have read that.
   constexpr bool kInPlace = kM > 2;
@@ -21,9 +20,8 @@ extern "C" __global__ void __launch_bounds__(tokamak::kThreads)
   __shared__ __align__(16) char memory[kRowBytes > kSumBytes ? kRowBytes : kSumBytes];
   auto* staged = reinterpret_cast<Element*>(memory);
   auto& parts = *reinterpret_cast<Parts*>(memory + kFree);
-  Product product{b};
+  Columns product{b};
   if (kAwaits) begin_link();
-  if (kAwaits) fetch_columns(arguments);
   if (kEarly) product.start();
   if (!kAwaits) begin_kernel();
   if (!kEarly) product.start();
@@ -44,7 +42,7 @@ extern "C" __global__ void __launch_bounds__(tokamak::kThreads)
     int m = result / kColumns, n = column_of(result);
     float total = 0;
 #pragma unroll
-    for (int part = threadIdx.x % kTeam; part < Product::kParts; part += kTeam)
+    for (int part = threadIdx.x % kTeam; part < Columns::kParts; part += kTeam)
       total += parts[part][m][result % kColumns];
 #pragma unroll
     for (int mask = 1; mask < kTeam; mask *= 2) total += __shfl_xor_sync(0xffffffffu, total, mask);

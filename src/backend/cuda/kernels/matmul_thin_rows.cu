@@ -25,7 +25,6 @@ extern "C" __global__ void __launch_bounds__(tokamak::kThreads, tokamak::kReside
       }
   };
   if (kAwaits) begin_link();
-  if (kAwaits) fetch_columns(arguments);
   if (kEarly) load(first, 0);
   if (!kAwaits) begin_kernel();
   if (!kEarly) load(first, 0);

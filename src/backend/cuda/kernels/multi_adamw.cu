@@ -10,15 +10,7 @@ constexpr int kThreads = 256;
 constexpr int kVector = 4;  // elements of a thread at a time: 16 bytes of the parameters and moments
 constexpr int kAhead = 2;
 
-template <bool kLow>
-struct StateType {
-  using Type = float;
-};
-template <>
-struct StateType<true> {
-  using Type = bf16;
-};
-using State = StateType<kLowState>::Type;
+using State = std::conditional_t<kLowState, bf16, float>;
 
 /// Addresses of one tensor; an output may be the input of the same name.
 struct Tensor {

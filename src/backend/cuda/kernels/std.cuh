@@ -1,4 +1,4 @@
-// What device code has of C++'s library: fixed-width integers, and the few functions that ops/scalar_math.h names. The
+// What device code has of C++'s library: fixed-width integers, conditional_t, and the few functions that ops/scalar_math.h names. The
 // standard headers themselves are empty for NVRTC (backend/cuda/nvrtc.cpp).
 #pragma once
 
@@ -22,6 +22,17 @@ __device__ To bit_cast(From from) {
   static_assert(sizeof(To) == sizeof(From));
   return __builtin_bit_cast(To, from);
 }
+
+template <bool kFirst, typename A, typename B>
+struct conditional {
+  using type = A;
+};
+template <typename A, typename B>
+struct conditional<false, A, B> {
+  using type = B;
+};
+template <bool kFirst, typename A, typename B>
+using conditional_t = typename conditional<kFirst, A, B>::type;
 
 __device__ inline float sqrt(float x) { return ::sqrtf(x); }
 __device__ inline double sqrt(double x) { return ::sqrt(x); }

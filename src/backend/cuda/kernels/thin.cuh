@@ -3,7 +3,7 @@
 // kBias, kAddend, kFunction and finish(); kPrologue: there is no a, but make_rows(), with which each block makes it of
 // RowArguments; kEarly: b may be read while the kernel before this one runs. Every sum is made in one order that does
 // not depend on M. Of a link of a chain (kLinked), kAwaits: an operand is awaited, of which a (kAwaitsGiven), the addend
-// (kAwaitsAddend) and what await_rows() awaits of RowArguments; fetch_columns() asks for what of these is there before.
+// (kAwaitsAddend) and what await_rows() awaits of RowArguments.
 //
 // No parameter is `__restrict__`: the assembler moves loads that are read-only over the wait of begin_kernel().
 #pragma once

@@ -181,13 +181,6 @@ struct TensorColumns {
   }
 };
 
-template <bool kOf>
-struct Columns {
-  using Type = FmaColumns;
-};
-template <>
-struct Columns<true> {
-  using Type = TensorColumns;
-};
+using Columns = std::conditional_t<kTensor, TensorColumns, FmaColumns>;
 
 }  // namespace tokamak
