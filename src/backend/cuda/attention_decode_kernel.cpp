@@ -11,7 +11,7 @@
 namespace tokamak::cuda {
 namespace {
 
-constexpr int kDecodeThreads = 512;  // of decode_one, as in kernels/attention_decode.cu
+constexpr int kDecodeThreads = 512;  // of decode_one, as in kernels/decode_keys.cuh
 constexpr int64_t kSplit = 1024;     // keys of a block of decode_one
 
 // As tokamak::DecodeArguments in kernels/attention_decode.cu.
@@ -35,6 +35,11 @@ struct DecodeShape {
   DecodeShape(const AttentionDims& d, int64_t places)
       : batch(d.B), time(d.T), heads(d.H), head_dim(d.D), capacity(places) {}
 };
+
+// As kernels/decode_keys.cuh says.
+bool takes_tensor_cores(DType dtype, DType cache, int64_t head_dim) {
+  return dtype == cache && dtype_bytes(dtype) == 2 && (head_dim == 64 || head_dim == 128);
+}
 
 class DecodeKernel : public Kernel {
  public:
@@ -94,10 +99,10 @@ class DecodeKernel : public Kernel {
 std::string attention_decode_source(DType dtype, DType cache, int64_t head_dim, const KernelStart& start) {
   return fmt::format(
              "#include \"backend/cuda/kernels/storage.cuh\"\nnamespace tokamak {{\nusing Element = {};\n"
-             "using Cached = {};\nconstexpr int kHeadDim = {}, kSplit = {};\nconstexpr bool kEarly = {}, kLinked = {}, "
-             "kAwaits = {};\n}}\n",
-             device_type(dtype), device_type(cache), head_dim, kSplit, start.early, start.link != nullptr,
-             start.awaits()) +
+             "using Cached = {};\nconstexpr int kHeadDim = {}, kSplit = {};\nconstexpr bool kTensor = {}, kEarly = {}, "
+             "kLinked = {}, kAwaits = {};\n}}\n",
+             device_type(dtype), device_type(cache), head_dim, kSplit, takes_tensor_cores(dtype, cache, head_dim),
+             start.early, start.link != nullptr, start.awaits()) +
          std::string(embedded_source("backend/cuda/kernels/attention_decode.cu"));
 }
 

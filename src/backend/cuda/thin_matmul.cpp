@@ -237,10 +237,9 @@ std::string thin_matmul_source(const MatmulNode& node, const KernelStart& start)
   std::string function = node.form.function ? function_source(*node.form.function)
                                             : "__device__ inline float finish(float x, float) { return x; }\n";
   std::string form =
-      p.trans_b
-          ? fmt::format("constexpr int kWarpRows = {}, kResident = {};\n", shape.rows_per_warp, kResident)
-          : fmt::format("constexpr int kColumns = {}, kMostAhead = {};\nconstexpr bool kTensor = {}, kBf16 = {};\n",
-                        shape.columns, shape.ahead, takes_tensor_cores(p.a), storage_of(p.a) == DType::kBF16);
+      p.trans_b ? fmt::format("constexpr int kWarpRows = {}, kResident = {};\n", shape.rows_per_warp, kResident)
+                : fmt::format("constexpr int kColumns = {}, kMostAhead = {};\nconstexpr bool kTensor = {};\n",
+                              shape.columns, shape.ahead, takes_tensor_cores(p.a));
   std::string_view kernel =
       p.trans_b ? "backend/cuda/kernels/matmul_thin_rows.cu" : "backend/cuda/kernels/matmul_thin_columns.cu";
   return fmt::format(

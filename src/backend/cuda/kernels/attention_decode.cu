@@ -1,10 +1,10 @@
 // A step of generation: the k and v of the new tokens go into the cache behind the position[b] tokens that lie there,
 // and each new token attends to all up to itself. The text before this says Element (of qkv and out), Cached, kHeadDim
 // and, for one token a row, kSplit: keys of a block, kEarly: cache and position may be read while the kernel before
-// this one runs, and of a link of a chain (kLinked) kAwaits: qkv is awaited. Legend: B batch, t new tokens, H heads, C
-// = H * kHeadDim; qkv (B, t, 3C), cache (B, capacity, 2C) with k | v.
+// this one runs, kTensor (kernels/decode_keys.cuh), and of a link of a chain (kLinked) kAwaits: qkv is awaited. Legend:
+// B batch, t new tokens, H heads, C = H * kHeadDim; qkv (B, t, 3C), cache (B, capacity, 2C) with k | v.
 #include "backend/cuda/kernels/chain.cuh"
-#include "backend/cuda/kernels/scalar_float.cuh"
+#include "backend/cuda/kernels/decode_keys.cuh"
 
 namespace tokamak {
 
@@ -29,54 +29,6 @@ struct Partial {
   float top, sum, value[kPerLane];
 };
 
-// For one token a row: elements of a load, the lanes that share a key, and what each of them has of it.
-constexpr int largest_load() {
-  int n = 16 / int(sizeof(Cached));
-  while (kHeadDim % n != 0) n /= 2;
-  return n;
-}
-constexpr int kLoad = largest_load();
-constexpr int lanes_of_key() {
-  int lanes = 1;
-  while (lanes < 32 && lanes * kLoad < kHeadDim) lanes *= 2;
-  return lanes;
-}
-constexpr int kKeyLanes = lanes_of_key(), kLoads = (kHeadDim / kLoad + kKeyLanes - 1) / kKeyLanes;
-constexpr int kThreads = 512, kParts = kThreads / 32, kKeysAtOnce = kThreads / kKeyLanes;
-constexpr int kAhead = 5;  // of a thread, keys and values that are under way before the query is there
-
-/// Column of element i of a lane's load l; from kHeadDim on there is none.
-__device__ inline int column_of(int lane, int l) { return (l * kKeyLanes + lane) * kLoad; }
-
-using Loaded = Vector<Cached, kLoad>;
-constexpr float kLog2E = 1.44269504f;
-
-/// What a thread found of some keys, whose scores are in units of log(2): the largest, the sum of 2^(score - top), and
-/// its columns of the values weighed by those.
-struct Found {
-  float top, sum, value[kLoads][kLoad];
-
-  /// To a top that is at least as large.
-  __device__ void raise(float to) {
-    float x = to == -HUGE_VALF ? 0.0f : scalar::power_of_two(top - to);
-    top = to;
-    sum *= x;
-#pragma unroll
-    for (int l = 0; l < kLoads; ++l)
-#pragma unroll
-      for (int c = 0; c < kLoad; ++c) value[l][c] *= x;
-  }
-  /// What the thread at this distance has found.
-  __device__ void add_lane(int mask) {
-    raise(fmaxf(top, __shfl_xor_sync(0xffffffffu, top, mask)));  // both do
-    sum += __shfl_xor_sync(0xffffffffu, sum, mask);
-#pragma unroll
-    for (int l = 0; l < kLoads; ++l)
-#pragma unroll
-      for (int c = 0; c < kLoad; ++c) value[l][c] += __shfl_xor_sync(0xffffffffu, value[l][c], mask);
-  }
-};
-
 __device__ inline void store_attention(float x, Element* to) {
   Element y;
   from_float(x, y);
@@ -86,7 +38,7 @@ __device__ inline void store_attention(float x, Element* to) {
     *to = y;
 }
 
-/// What a block found of its keys, as Found.
+/// What a block found of its keys, as in Parts.
 struct Split {
   float top, sum, value[kHeadDim];
 };
@@ -114,7 +66,6 @@ extern "C" __global__ void __launch_bounds__(256)
   using namespace tokamak;
   begin_kernel();
   __shared__ Partial partials[kWarps][32];
-  const float kNone = -HUGE_VALF;
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   int64_t width = int64_t(a.heads) * kHeadDim, column = int64_t(blockIdx.y) * kHeadDim;
   int64_t row = int64_t(blockIdx.z) * a.time + blockIdx.x;
@@ -161,118 +112,51 @@ extern "C" __global__ void __launch_bounds__(tokamak::kThreads)
   using namespace tokamak;
   if (kAwaits) begin_link();
   if (!kAwaits && !kEarly) begin_kernel();
-  __shared__ float sums[kParts][kHeadDim], tops[kParts], totals[kParts], query[kHeadDim];
-  __shared__ __align__(16) Cached fresh[2][kHeadDim];  // the token's k and v
-  const float kNone = -HUGE_VALF;
-  int lane = threadIdx.x % kKeyLanes, group = threadIdx.x / kKeyLanes;
+  __shared__ Parts parts;
+  __shared__ Token token;
+  constexpr float kLog2E = 1.44269504f;
   int64_t b = blockIdx.z, width = int64_t(a.heads) * kHeadDim, head = int64_t(blockIdx.y) * kHeadDim;
-  Cached* keys = cache + b * a.capacity * 2 * width + head;
+  Cached* of_head = cache + b * a.capacity * 2 * width + head;
   int end = a.fits(b, 0) ? a.place(b, 0) + 1 : 0, first = max(int(blockIdx.x) * kSplit, a.first(end));
   int count = min(end, int(blockIdx.x + 1) * kSplit) - first;  // of this block's keys
-  bool has_token = count > 0 && first + count == end;
-  int old = has_token ? count - 1 : count;  // keys that are in the cache
-  // The thread's keys: `group`, counted from the block's first, and every kKeysAtOnce-th from there.
-  Loaded k[kAhead][kLoads], v[kAhead][kLoads];
-  const int64_t step = kKeysAtOnce * 2 * width;
-  const Cached* next = keys + (int64_t(first) + group) * 2 * width;
-  const auto load = [&](int j) {
-#pragma unroll
-    for (int i = 0; i < kAhead; ++i, j += kKeysAtOnce, next += step)
-#pragma unroll
-      for (int l = 0; l < kLoads; ++l) {
-        k[i][l] = v[i][l] = Loaded{};
-        if (j >= old || column_of(lane, l) >= kHeadDim) continue;
-        k[i][l] = *reinterpret_cast<const Loaded*>(next + column_of(lane, l));
-        v[i][l] = *reinterpret_cast<const Loaded*>(next + width + column_of(lane, l));
-      }
-  };
-  load(group);
+  const bool has_token = count > 0 && first + count == end;
+  BlockKeys keys{{of_head + int64_t(first) * 2 * width, width, has_token ? count - 1 : count}};
+  keys.start();
   if (!kAwaits && kEarly) begin_kernel();
 
-  const Element* token = qkv + b * 3 * width + head;
+  const Element* of_token = qkv + b * 3 * width + head;
+  Cached* place = of_head + int64_t(end - 1) * 2 * width;
+  if (!has_token && threadIdx.x == 0) token.score = kNone;
   for (int c = threadIdx.x; c < 3 * kHeadDim; c += kThreads) {
     int part = c / kHeadDim, column = c % kHeadDim;
-    const Element* from = token + part * width + column;
-    float x = to_float(kAwaits ? await_element(from) : *from);
+    const Element* from = of_token + part * width + column;
+    Element x = kAwaits ? await_element(from) : *from;
     if (part == 0) {
-      query[column] = x * (a.scale * kLog2E);
+      token.query[column] = x;
     } else {
-      from_float(x, fresh[part - 1][column]);
-      if (has_token) keys[(end - 1) * 2 * width + (part - 1) * width + column] = fresh[part - 1][column];
+      Cached& y = (part == 1 ? token.key : token.value)[column];
+      from_float(to_float(x), y);
+      if (has_token) place[(part - 1) * width + column] = y;
     }
   }
   __syncthreads();
-  float q[kLoads][kLoad];
-#pragma unroll
-  for (int l = 0; l < kLoads; ++l)
-#pragma unroll
-    for (int c = 0; c < kLoad; ++c) q[l][c] = column_of(lane, l) < kHeadDim ? query[column_of(lane, l) + c] : 0.0f;
-
-  Found found{kNone, 0, {}};
-#pragma unroll 1
-  for (int j = group; __any_sync(0xffffffffu, j < count);) {
-    float score[kAhead], top = found.top;
-#pragma unroll
-    for (int i = 0; i < kAhead; ++i) {
-      score[i] = 0;
-#pragma unroll
-      for (int l = 0; l < kLoads; ++l) {
-        if (j + i * kKeysAtOnce == old && column_of(lane, l) < kHeadDim) {  // the token, or behind the last key
-          k[i][l] = *reinterpret_cast<const Loaded*>(fresh[0] + column_of(lane, l));
-          v[i][l] = *reinterpret_cast<const Loaded*>(fresh[1] + column_of(lane, l));
-        }
-#pragma unroll
-        for (int c = 0; c < kLoad; ++c) score[i] = fmaf(q[l][c], to_float(k[i][l][c]), score[i]);
-      }
-#pragma unroll
-      for (int mask = kKeyLanes / 2; mask > 0; mask /= 2) score[i] += __shfl_xor_sync(0xffffffffu, score[i], mask);
-      if (j + i * kKeysAtOnce >= count) score[i] = kNone;
-      top = fmaxf(top, score[i]);
-    }
-    found.raise(top);
-#pragma unroll
-    for (int i = 0; i < kAhead; ++i) {
-      float weight = top == kNone ? 0.0f : scalar::power_of_two(score[i] - top);
-      found.sum += weight;
-#pragma unroll
-      for (int l = 0; l < kLoads; ++l)
-#pragma unroll
-        for (int c = 0; c < kLoad; ++c) found.value[l][c] = fmaf(weight, to_float(v[i][l][c]), found.value[l][c]);
-    }
-    j += kAhead * kKeysAtOnce;
-    if (__any_sync(0xffffffffu, j < count)) load(j);
-  }
-#pragma unroll 1
-  for (int mask = kKeyLanes; mask < 32; mask *= 2) found.add_lane(mask);
-  int warp = threadIdx.x / 32;
-  if (threadIdx.x % 32 == 0) tops[warp] = found.top, totals[warp] = found.sum;
-  if (threadIdx.x % 32 < kKeyLanes)
-#pragma unroll
-    for (int l = 0; l < kLoads; ++l)
-#pragma unroll
-      for (int c = 0; c < kLoad; ++c)
-        if (column_of(lane, l) < kHeadDim) sums[warp][column_of(lane, l) + c] = found.value[l][c];
+  if (threadIdx.x / 32 == kParts - 1 && has_token) token.find_score(a.scale * kLog2E);
+  keys.attend(token.query, a.scale * kLog2E);
+  keys.put(parts);
   __syncthreads();
   Split* split = splits ? splits + (b * a.heads + blockIdx.y) * gridDim.x + blockIdx.x : nullptr;
-  // Each warp that finishes has the parts' weights, one a lane.
+  constexpr int kTeam = 8, kColumns = kThreads / kTeam;
 #pragma unroll 1
-  for (int c = threadIdx.x; c < (kHeadDim + 31) / 32 * 32; c += kThreads) {
-    float top = tops[threadIdx.x % kParts], weight = top;
-#pragma unroll
-    for (int mask = kParts / 2; mask > 0; mask /= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, mask));
-    weight = top == kNone ? 0.0f : scalar::power_of_two(weight - top);
-    float sum = totals[threadIdx.x % kParts] * weight, y = 0;
-#pragma unroll
-    for (int mask = kParts / 2; mask > 0; mask /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, mask);
-#pragma unroll 4
-    for (int part = 0; part < kParts; ++part)
-      y = fmaf(sums[part][c < kHeadDim ? c : 0], __shfl_sync(0xffffffffu, weight, part), y);
-    if (split && c == 0) split->top = top, split->sum = sum;
-    if (c >= kHeadDim) continue;
-    if (split)
-      split->value[c] = y;
-    else
-      store_attention(y / sum, out + b * width + head + c);  // nothing fits: 0 / 0
+  for (int begin = 0; begin < kHeadDim; begin += kColumns) {
+    int c = begin + threadIdx.x / kTeam;
+    Column<kTeam> found(parts, token, min(c, kHeadDim - 1));
+    if (threadIdx.x % kTeam != 0 || c >= kHeadDim) continue;
+    if (!split) {
+      store_attention(found.value / found.sum, out + b * width + head + c);  // nothing fits: 0 / 0
+    } else {
+      split->value[c] = found.value;
+      if (c == 0) split->top = found.top, split->sum = found.sum;
+    }
   }
   if constexpr (kLinked) {
     int64_t block = (int64_t(blockIdx.z) * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;

@@ -1,9 +1,11 @@
-// Products of few rows: what a block does with its kColumns columns of b (K, N), of which each thread has some loads under
-// way. The text before this says what kernels/thin.cuh expects, kColumns and kTensor: the tensor cores multiply,
-// elements of 16 bits, bf16 (kBf16) or f16, at most kMostAhead tiles of a warp being under way. Both have
-//   start(): asks for the first rows of b;  multiply(a): makes a thread's sums;  put(parts): stores them, kParts of each.
+// Products of few rows: what a block does with its kColumns columns of b (K, N), of which each thread has some loads
+// under way. The text before this says what kernels/thin.cuh expects, kColumns and kTensor: the tensor cores multiply,
+// elements of 16 bits, at most kMostAhead tiles of a warp being under way. Both have
+//   start(): asks for the first rows of b;  multiply(a): makes a thread's sums;  put(parts): stores them, kParts of
+// each.
 #pragma once
 
+#include "backend/cuda/kernels/mma.cuh"
 #include "backend/cuda/kernels/thin.cuh"
 
 namespace tokamak {
@@ -36,7 +38,7 @@ __device__ inline Share add_columns(float (&sum)[kVector]) {
 /// A thread's loads of b, in batches, and its sums: kVector columns in every kRows-th row.
 struct FmaColumns {
   static constexpr int kLanes = kColumns / kVector, kRows = kThreads / kLanes, kSteps = (kK + kRows - 1) / kRows;
-  static constexpr int kMost = kM > 2 ? 4 : 12, kBatch = kSteps < kMost ? kSteps : kMost;  // loads of a thread under way
+  static constexpr int kMost = kM > 2 ? 4 : 12, kBatch = kSteps < kMost ? kSteps : kMost;  // loads under way
   static constexpr bool kWhole = kK % (kRows * kBatch) == 0 && kN % kColumns == 0;
   static constexpr int kParts = kWarps;
 
@@ -86,10 +88,11 @@ struct FmaColumns {
   }
 };
 
-/// The same of 16-bit elements by the tensor cores (PTX ISA, "mma.m16n8k16"), whose 16 rows are columns of b and whose 8
-/// columns are rows of a. A thread is (g, t) = (lane / 4, lane % 4) and loads 8 columns of 4 rows of b, which it pairs
-/// along k; the 8 g have all columns, kShares times: then each has its share of k, and there is a column of a's for
-/// each row of a and share, of which a g takes its own.
+/// The same of 16-bit elements by the tensor cores (kernels/mma.cuh), whose 16 rows are columns of b and whose 8
+/// columns are rows of a. A thread (g, t) loads 8 columns of 4 rows of b, which it pairs along k; the 8 g have all
+/// columns, kShares times: then each has its share of k, and there is a column of a's for each row of a and share, of
+/// which a g takes its own.
+template <typename T>  // Element
 struct TensorColumns {
   static constexpr int kShares = 64 / kColumns, kTileRows = 16 * kShares, kRows = kWarps * kTileRows;
   static constexpr int kSteps = (kK + kRows - 1) / kRows, kPasses = (kM * kShares + 7) / 8;
@@ -122,19 +125,6 @@ struct TensorColumns {
     for (int i = 0; i < kAhead; ++i) load(i, w[i]);
   }
 
-  __device__ static void multiply_add(float (&sum)[4], const uint32_t (&x)[4], uint2 y) {
-    if constexpr (kBf16)
-      asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
-          "%3};"
-          : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-          : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y.x), "r"(y.y));
-    else
-      asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
-          "%3};"
-          : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-          : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y.x), "r"(y.y));
-  }
-
   __device__ void multiply(const Element* a) {
 #pragma unroll 1
     for (int begin = 0; begin < kSteps; begin += kAhead)
@@ -155,11 +145,10 @@ struct TensorColumns {
           for (uint32_t& word : w[i][r]) hold(word);
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
-          const uint32_t pairs[] = {
-              __byte_perm(w[i][0][j], w[i][1][j], 0x5410), __byte_perm(w[i][0][j], w[i][1][j], 0x7632),
-              __byte_perm(w[i][2][j], w[i][3][j], 0x5410), __byte_perm(w[i][2][j], w[i][3][j], 0x7632)};
+          uint2 first = pair_rows(w[i][0][j], w[i][1][j]), second = pair_rows(w[i][2][j], w[i][3][j]);
 #pragma unroll
-          for (int p = 0; p < kPasses; ++p) multiply_add(sum[p][j], pairs, x[p]);
+          for (int p = 0; p < kPasses; ++p)
+            multiply_16x8x16<T>(sum[p][j], {first.x, first.y, second.x, second.y}, x[p]);
         }
         if (step + kAhead < kSteps) load(step + kAhead, w[i]);
       }
@@ -181,6 +170,6 @@ struct TensorColumns {
   }
 };
 
-using Columns = std::conditional_t<kTensor, TensorColumns, FmaColumns>;
+using Columns = std::conditional_t<kTensor, TensorColumns<Element>, FmaColumns>;
 
 }  // namespace tokamak
