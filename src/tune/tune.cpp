@@ -78,7 +78,7 @@ class Tuner {
     auto chosen = known.slow_forms.find(tuning().tuned_for);
     bool is_new = chosen == known.slow_forms.end();
     if (is_new) {
-      compile_ahead(best_.programs);
+      prepare();
       choose();
     }
     tuning().slow_forms = is_new ? best_.refused : chosen->second;
@@ -161,14 +161,49 @@ class Tuner {
     kernels_.expect(plan.graph, seconds);
   }
 
+  // Products and attention come first, also those that only a trial has: they take longest to compile, and the compiler
+  // reads one source at a time.
+  void prepare() {
+    for (const auto& [key, at] : best_.libraries) compile_ahead(best_, at);
+    prepare_formats();
+    if (best_.float8.empty()) prepare_groups();
+    compile_ahead(best_.programs);
+  }
+
   void choose() {
     choose_formats();
+    prepare_groups();
     std::set<std::string> tried;
     for (size_t i = 0; i < best_.groups.size();)
       if (std::string group = best_.groups[i]; tried.insert(group).second && try_without(group))
         i = 0;  // another plan, with simpler groups perhaps
       else
         ++i;
+  }
+
+  static std::set<std::string> with(std::set<std::string> refused, const std::set<std::string>& more) {
+    refused.insert(more.begin(), more.end());
+    return refused;
+  }
+
+  // A trial needs kernels that nothing else has. Those of all trials are compiled beside each other, and beside the
+  // step's own, instead of one after the other when they are measured.
+  const Form& prepare_trial(const std::set<std::string>& refused, std::map<std::string, NodeAt> Form::*kernels) {
+    auto [trial, fresh] = trials_.try_emplace(refused);
+    if (!fresh) return trial->second;
+    trial->second = compile(chosen_for_, refused);
+    for (const auto& [key, at] : trial->second.*kernels)
+      if (!(best_.*kernels).contains(key)) compile_ahead(trial->second, at);
+    return trial->second;
+  }
+  Form trial_without(const std::set<std::string>& refused) {
+    auto prepared = trials_.extract(refused);
+    return prepared ? std::move(prepared.mapped()) : compile(chosen_for_, refused);
+  }
+
+  void prepare_formats() {
+    for (const std::set<std::string>& products : best_.float8)
+      prepare_trial(with(best_.refused, products), &Form::kernels);
   }
 
   // Products keep eight bits where they save more than all kernels that they cause take, each alone and all that read
@@ -182,9 +217,7 @@ class Tuner {
   }
 
   bool try_in_16_bits(const std::set<std::string>& products) {
-    std::set<std::string> refused = best_.refused;
-    refused.insert(products.begin(), products.end());
-    Form trial = compile(chosen_for_, refused);
+    Form trial = trial_without(with(best_.refused, products));
     compile_ahead(trial.programs);
     measure_differences(trial, &Form::kernels);
     if (seconds(trial) >= kGain * seconds(best_)) return false;
@@ -192,16 +225,31 @@ class Tuner {
     return true;
   }
 
+  void prepare_groups() {
+    for (const std::string& group : best_.groups) {
+      std::set<std::string> refused = best_.refused;
+      for (std::vector<std::string> more{group}; !more.empty();) {
+        refused.insert(more.begin(), more.end());
+        more = new_groups(prepare_trial(refused, &Form::libraries));
+      }
+    }
+  }
+
+  std::vector<std::string> new_groups(const Form& trial) const {
+    std::vector<std::string> groups;
+    for (const std::string& key : trial.groups)
+      if (std::find(best_.groups.begin(), best_.groups.end(), key) == best_.groups.end()) groups.push_back(key);
+    return groups;
+  }
+
   // Without the group its matmul becomes a simpler one or a plain one; goes on to the plain one where that is no gain.
   bool try_without(const std::string& group) {
     std::set<std::string> refused = best_.refused;
     for (std::vector<std::string> more{group}; !more.empty();) {
       refused.insert(more.begin(), more.end());
-      Form trial = compile(chosen_for_, refused);
+      Form trial = trial_without(refused);
       measure_differences(trial, &Form::libraries);
-      more.clear();
-      for (const std::string& key : trial.groups)
-        if (std::find(best_.groups.begin(), best_.groups.end(), key) == best_.groups.end()) more.push_back(key);
+      more = new_groups(trial);
       if (seconds(trial) >= kGain * seconds(best_)) continue;
       best_ = std::move(trial);
       compile_ahead(best_.programs);
@@ -241,11 +289,13 @@ class Tuner {
   // What a backend does in the background for kernels that it is asked for goes on while others are measured.
   void compile_ahead(const std::vector<CompiledGraph>& programs) {
     for (const CompiledGraph& program : programs)
-      for (const Launch& launch : program.plan.launches) {
-        KernelNode kernel = kernel_node(program.plan.graph, program.plan.graph.nodes()[size_t(launch.node)]);
-        if (compiled_.insert(kernel_key(kernel.graph, kernel.node)).second)
-          kernels_.compile_ahead(kernel.graph, kernel.node);
-      }
+      for (const Launch& launch : program.plan.launches) compile_ahead(program, launch.node);
+  }
+  void compile_ahead(const Form& form, NodeAt at) { compile_ahead(form.programs[at.program], at.node); }
+  void compile_ahead(const CompiledGraph& program, int node) {
+    KernelNode kernel = kernel_node(program.plan.graph, program.plan.graph.nodes()[size_t(node)]);
+    if (compiled_.insert(kernel_key(kernel.graph, kernel.node)).second)
+      kernels_.compile_ahead(kernel.graph, kernel.node);
   }
 
   ResolvedRun run_;
@@ -256,6 +306,7 @@ class Tuner {
   NodeMeter meter_;
   ResolvedRun chosen_for_;
   Form best_;
+  std::map<std::set<std::string>, Form> trials_;  // prepared, by what they do without
   std::set<std::string> compiled_;
 };
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "backend/cpu/cpu_backend.h"
 #include "backend/kernel_tuning.h"
@@ -51,13 +52,17 @@ class PricedDevice : public Backend, public KernelTuning {
   void copy(void* to, const void* from, int64_t bytes) override { cpu_->copy(to, from, bytes); }
   double time(const std::function<void()>& work) override {
     timed.insert(form_);
+    events.push_back("time " + form_);
     runs_ = 0;
     work();
     return runs_ * (seconds_.contains(form_) ? seconds_[form_] : 1e-3);
   }
   void end_compiling() override { ++ended; }
   KernelTuning* tuning() override { return this; }
-  void compile_ahead(const Graph&, const Node& node) override { ahead.insert(form_of(node)); }
+  void compile_ahead(const Graph&, const Node& node) override {
+    ahead.insert(form_of(node));
+    events.push_back("ahead " + form_of(node));
+  }
   void expect(const Graph& step, std::span<const double> seconds) override {
     ASSERT_EQ(seconds.size(), step.nodes().size());
     for (size_t n = 0; n < seconds.size(); ++n)
@@ -74,6 +79,7 @@ class PricedDevice : public Backend, public KernelTuning {
   int64_t free = 0;  // 0: unknown
   int compiled = 0, ended = 0, unexpected = 0;
   std::set<std::string> timed, ahead, expected;  // forms
+  std::vector<std::string> events;               // "ahead FORM" and "time FORM", in order
   std::string adopted;
 
  protected:

@@ -14,6 +14,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <set>
@@ -136,6 +137,22 @@ TEST(Tune, HasTheOtherKernelsCompiledMeanwhile) {
   tune(tiny(), able(), device);
   EXPECT_TRUE(device.ahead.contains("embedding"));
   EXPECT_TRUE(device.ahead.contains("multi_adamw"));
+}
+
+// Also the one that only a trial has, and before those that are compiled fast.
+TEST(Tune, HasProductsCompiledFirst) {
+  Platform platform = able();
+  platform.target.matmul_operand_sums = true;
+  PricedDevice device({});
+  tune(tiny(), platform, device);
+  auto place = [&](const std::string& event) {
+    return std::find(device.events.begin(), device.events.end(), event) - device.events.begin();
+  };
+  auto timing = std::find_if(device.events.begin(), device.events.end(),
+                             [](const std::string& event) { return event.starts_with("time "); });
+  EXPECT_LT(place("ahead matmul+gelu_grad"), timing - device.events.begin());
+  EXPECT_LT(place("ahead matmul+gelu_grad"), place("ahead embedding"));
+  EXPECT_LT(place("ahead attention_grad"), place("ahead embedding"));
 }
 
 TEST(Tune, LooksAtAllProgramsOfAStep) {

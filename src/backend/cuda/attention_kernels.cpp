@@ -92,6 +92,19 @@ KernelPtr make_attention_grad_kernel(Context& context, const Graph& graph, const
   return make_reference_kernel(context, graph, node);
 }
 
+// cuDNN's plans are no device code to be compiled in the background.
+void compile_attention_ahead(Context& context, const Graph& graph, const Node& node) {
+  AttentionProblem problem = attention_problem(graph, node);
+  if (choose(context.info, problem, AttentionPass::kForward, [] { return true; }) != Family::kCudnn)
+    make_attention_kernel(context, graph, node);
+}
+
+void compile_attention_grad_ahead(Context& context, const Graph& graph, const Node& node) {
+  AttentionProblem problem = attention_problem(graph, node);
+  if (choose_grad(context.info, graph, node, problem, [] { return true; }) != Family::kCudnn)
+    make_attention_grad_kernel(context, graph, node);
+}
+
 bool has_attention(const DeviceInfo& info, const Graph& graph, const Node& node) {
   AttentionProblem problem = attention_problem(graph, node);
   auto cudnn = [&] { return cudnn_may_support(problem); };

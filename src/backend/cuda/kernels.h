@@ -21,6 +21,8 @@ KernelPtr make_attention_grad_kernel(Context& context, const Graph& graph, const
 KernelPtr make_attention_decode_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_classifier_kernel(Context& context, const Graph& graph, const Node& node);
 /// Begins to compile its device code.
+void compile_attention_ahead(Context& context, const Graph& graph, const Node& node);
+void compile_attention_grad_ahead(Context& context, const Graph& graph, const Node& node);
 void compile_classifier_ahead(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_concat_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_embedding_kernel(Context& context, const Graph& graph, const Node& node);
