@@ -74,6 +74,7 @@ class Tuner {
     tuning().measured_seconds.insert(known.seconds.begin(), known.seconds.end());
     size_t measured = tuning().measured_seconds.size();
     best_ = compile(chosen_for_, {});
+    expect(best_);
     tuning().tuned_for = name_of(best_.programs);
     auto chosen = known.slow_forms.find(tuning().tuned_for);
     bool is_new = chosen == known.slow_forms.end();
@@ -83,6 +84,7 @@ class Tuner {
     }
     tuning().slow_forms = is_new ? best_.refused : chosen->second;
     Form form = compile(run_, tuning().slow_forms);
+    expect(form);
     if (is_new) compile_ahead(form.programs);
     if (measure_ == Measure::kAll) measure_all(form);
     if (is_new || tuning().measured_seconds.size() > measured)
@@ -126,7 +128,6 @@ class Tuner {
       add_matmul_groups(plan, form.groups);
       for (const auto& [key, node] : library_kernels(plan)) form.libraries.try_emplace(key, NodeAt{p, node});
       if (run.compile.precision == Precision::kFp8) add_float8(form, p);
-      expect(plan);
     }
     return form;
   }
@@ -155,10 +156,14 @@ class Tuner {
     return std::all_of(made.begin(), made.end(), [&](ValueId one) { return dtype_bytes(graph.dtype(one)) == 1; });
   }
 
-  void expect(const Plan& plan) {
-    std::vector<double> seconds(plan.graph.nodes().size());
-    for (const Launch& launch : plan.launches) seconds[size_t(launch.node)] = launch.seconds;
-    kernels_.expect(plan.graph, seconds);
+  // Before anything of the form is measured.
+  void expect(const Form& form) {
+    for (const CompiledGraph& program : form.programs) {
+      const Plan& plan = program.plan;
+      std::vector<double> seconds(plan.graph.nodes().size());
+      for (const Launch& launch : plan.launches) seconds[size_t(launch.node)] = launch.seconds;
+      kernels_.expect(plan.graph, seconds);
+    }
   }
 
   // Products and attention come first, also those that only a trial has: they take longest to compile, and the compiler
@@ -166,19 +171,21 @@ class Tuner {
   void prepare() {
     for (const auto& [key, at] : best_.libraries) compile_ahead(best_, at);
     prepare_formats();
-    if (best_.float8.empty()) prepare_groups();
+    prepare_groups();
     compile_ahead(best_.programs);
   }
 
   void choose() {
-    choose_formats();
-    prepare_groups();
+    if (choose_formats()) prepare_groups();
     std::set<std::string> tried;
     for (size_t i = 0; i < best_.groups.size();)
-      if (std::string group = best_.groups[i]; tried.insert(group).second && try_without(group))
+      if (std::string group = best_.groups[i]; tried.insert(group).second && try_without(group)) {
+        prepare_groups();
         i = 0;  // another plan, with simpler groups perhaps
-      else
+      } else {
         ++i;
+      }
+    trials_.clear();
   }
 
   static std::set<std::string> with(std::set<std::string> refused, const std::set<std::string>& more) {
@@ -186,8 +193,8 @@ class Tuner {
     return refused;
   }
 
-  // A trial needs kernels that nothing else has. Those of all trials are compiled beside each other, and beside the
-  // step's own, instead of one after the other when they are measured.
+  // A trial needs kernels that nothing else has. Those of all trials of a plan are compiled beside each other, and
+  // beside the step's own, instead of one after the other when they are measured.
   const Form& prepare_trial(const std::set<std::string>& refused, std::map<std::string, NodeAt> Form::*kernels) {
     auto [trial, fresh] = trials_.try_emplace(refused);
     if (!fresh) return trial->second;
@@ -198,7 +205,9 @@ class Tuner {
   }
   Form trial_without(const std::set<std::string>& refused) {
     auto prepared = trials_.extract(refused);
-    return prepared ? std::move(prepared.mapped()) : compile(chosen_for_, refused);
+    Form trial = prepared ? std::move(prepared.mapped()) : compile(chosen_for_, refused);
+    expect(trial);
+    return trial;
   }
 
   void prepare_formats() {
@@ -207,13 +216,18 @@ class Tuner {
   }
 
   // Products keep eight bits where they save more than all kernels that they cause take, each alone and all that read
-  // one cast. When some are left out, others may have a cast for themselves.
-  void choose_formats() {
+  // one cast. When some are left out, others may have a cast for themselves. True: the plan is another one now.
+  bool choose_formats() {
+    bool changed = false;
     for (auto products = best_.float8.begin(); products != best_.float8.end();)
-      if (try_in_16_bits(*products))
+      if (try_in_16_bits(*products)) {
+        changed = true;
+        prepare_formats();
         products = best_.float8.begin();  // another plan
-      else
+      } else {
         ++products;
+      }
+    return changed;
   }
 
   bool try_in_16_bits(const std::set<std::string>& products) {

@@ -21,9 +21,9 @@ enum class Measure : uint8_t {
 
 /// The platform with measured_seconds and slow_forms for this run. What the file tuning.measurements remembers is
 /// not measured again, and a choice that was made once for the same step stays. `kept`, what run_choices gave for this
-/// run at an earlier start, comes before that file. While it measures, the backend compiles the step's other kernels in
-/// the background. Without a KernelTuning of the backend the platform comes back as it is. Throws UserError, before
-/// anything is compiled or measured, when the run needs more memory than the backend has.
+/// run at an earlier start, comes before that file. While it measures, the backend compiles the step's other kernels
+/// and those of trials in the background. Without a KernelTuning of the backend the platform comes back as it is.
+/// Throws UserError, before anything is compiled or measured, when the run needs more memory than the backend has.
 Platform tune(const ResolvedRun& run, Platform platform, Backend& backend, Measure measure = Measure::kAll,
               std::string_view kept = {});
 

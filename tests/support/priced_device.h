@@ -13,6 +13,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "backend/kernel_tuning.h"
 #include "graph/op_def.h"
+#include "graph/single_node.h"
 #include "ops/matmul.h"
 
 namespace tokamak::test {
@@ -41,8 +42,9 @@ class PricedDevice : public Backend, public KernelTuning {
  public:
   explicit PricedDevice(std::map<std::string, double> seconds) : seconds_(std::move(seconds)) {}
   std::unique_ptr<Memory> allocate(int64_t bytes) override { return cpu_->allocate(bytes); }
-  std::unique_ptr<Kernel> compile(const Graph&, const Node& node) override {
+  std::unique_ptr<Kernel> compile(const Graph& graph, const Node& node) override {
     form_ = form_of(node);
+    if (!begun_.contains(kernel_key(graph, node))) late.insert(form_);
     if (!expected.contains(form_)) ++unexpected;
     ++compiled;
     return std::make_unique<NoKernel>(runs_);
@@ -59,8 +61,9 @@ class PricedDevice : public Backend, public KernelTuning {
   }
   void end_compiling() override { ++ended; }
   KernelTuning* tuning() override { return this; }
-  void compile_ahead(const Graph&, const Node& node) override {
+  void compile_ahead(const Graph& graph, const Node& node) override {
     ahead.insert(form_of(node));
+    if (timed.empty()) begun_.insert(kernel_key(graph, node));
     events.push_back("ahead " + form_of(node));
   }
   void expect(const Graph& step, std::span<const double> seconds) override {
@@ -79,6 +82,7 @@ class PricedDevice : public Backend, public KernelTuning {
   int64_t free = 0;  // 0: unknown
   int compiled = 0, ended = 0, unexpected = 0;
   std::set<std::string> timed, ahead, expected;  // forms
+  std::set<std::string> late;                    // those of kernels that were not begun before the first was timed
   std::vector<std::string> events;               // "ahead FORM" and "time FORM", in order
   std::string adopted;
 
@@ -88,6 +92,7 @@ class PricedDevice : public Backend, public KernelTuning {
  private:
   std::map<std::string, double> seconds_;
   std::string form_;
+  std::set<std::string> begun_;  // keys
   std::unique_ptr<Backend> cpu_ = cpu::make_backend();
 };
 

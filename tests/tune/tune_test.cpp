@@ -71,19 +71,23 @@ TEST(Tune, TakesASimplerFormWhereThatIsFaster) {
 }
 
 // How many products of a step in fp8 have operands of eight bits, and how many have not.
-std::pair<int, int> tuned_products(std::map<std::string, double> seconds) {
+std::pair<int, int> tuned_products(PricedDevice& device) {
   RunConfig config = tiny();
   config.model.width = 32, config.model.context = 16;
   config.compile.precision = Precision::kFp8;
   Platform platform;
   platform.target.bf16_flops = 1e9, platform.target.fp8_flops = 1.7e9, platform.target.memory_bandwidth = 1e12;
   platform.target.launch_seconds = 0;
-  PricedDevice device(std::move(seconds));
   CompiledStep step = compile_step(config, tune(config, platform, device));
   std::pair<int, int> products;
   for (const Node& node : step.programs[0].plan.graph.nodes())
     if (form_of(node).ends_with("matmul")) ++(node.op->name == form_of(node) ? products.second : products.first);
   return products;
+}
+
+std::pair<int, int> tuned_products(std::map<std::string, double> seconds) {
+  PricedDevice device(std::move(seconds));
+  return tuned_products(device);
 }
 
 // All kernels take a millisecond, but for those that are said.
@@ -153,6 +157,16 @@ TEST(Tune, HasProductsCompiledFirst) {
   EXPECT_LT(place("ahead matmul+gelu_grad"), timing - device.events.begin());
   EXPECT_LT(place("ahead matmul+gelu_grad"), place("ahead embedding"));
   EXPECT_LT(place("ahead attention_grad"), place("ahead embedding"));
+  EXPECT_TRUE(device.late.empty()) << *device.late.begin();
+}
+
+// The step has one kernel for its scales, and each trial, which needs fewer, another one.
+TEST(Tune, HasTrialsOfFormatsCompiledFirst) {
+  PricedDevice device({{"matmul", 1.0}});
+  tuned_products(device);
+  auto timing = std::find_if(device.events.begin(), device.events.end(),
+                             [](const std::string& event) { return event.starts_with("time "); });
+  EXPECT_GT(std::count(device.events.begin(), timing, "ahead float8_scales"), 2);
 }
 
 TEST(Tune, LooksAtAllProgramsOfAStep) {

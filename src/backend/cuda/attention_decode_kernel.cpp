@@ -38,7 +38,7 @@ struct DecodeShape {
 
 // As kernels/decode_keys.cuh says.
 bool takes_tensor_cores(DType dtype, DType cache, int64_t head_dim) {
-  return dtype == cache && dtype_bytes(dtype) == 2 && (head_dim == 64 || head_dim == 128);
+  return dtype == cache && dtype_bytes(dtype) == 2 && head_dim == 64;
 }
 
 class DecodeKernel : public Kernel {

@@ -39,6 +39,8 @@ AttentionProblem attention_problem(const Graph& graph, const Node& node) {
 
 enum class Family : uint8_t { kHopper, kCudnn, kBlocked, kReference };
 
+bool is_compiled(Family family) { return family == Family::kHopper || family == Family::kBlocked; }
+
 // `cudnn`, whether cuDNN can do it, is asked only where that matters. Of heads of 128 its forward pass is the faster
 // one (bench/results/2026-11-24-h200-heads-of-128.txt).
 template <typename Cudnn>
@@ -92,16 +94,18 @@ KernelPtr make_attention_grad_kernel(Context& context, const Graph& graph, const
   return make_reference_kernel(context, graph, node);
 }
 
-// cuDNN's plans are no device code to be compiled in the background.
+// Not what cuDNN may have a plan for: to ask it for one takes as long as to compile one.
 void compile_attention_ahead(Context& context, const Graph& graph, const Node& node) {
   AttentionProblem problem = attention_problem(graph, node);
-  if (choose(context.info, problem, AttentionPass::kForward, [] { return true; }) != Family::kCudnn)
+  auto cudnn = [&] { return cudnn_may_support(problem); };
+  if (is_compiled(choose(context.info, problem, AttentionPass::kForward, cudnn)))
     make_attention_kernel(context, graph, node);
 }
 
 void compile_attention_grad_ahead(Context& context, const Graph& graph, const Node& node) {
   AttentionProblem problem = attention_problem(graph, node);
-  if (choose_grad(context.info, graph, node, problem, [] { return true; }) != Family::kCudnn)
+  auto cudnn = [&] { return cudnn_may_support(problem); };
+  if (is_compiled(choose_grad(context.info, graph, node, problem, cudnn)))
     make_attention_grad_kernel(context, graph, node);
 }
 

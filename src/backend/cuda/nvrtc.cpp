@@ -47,7 +47,7 @@ std::vector<std::string> options(const CodeForm& form) {
   return {"--gpu-architecture=" + form.architecture,
           "--std=c++20",
           "--device-as-default-execution-space",
-          "--minimal",  // no declarations of textures and of the runtime: a third of a small kernel's time
+          "--minimal",  // no declarations of textures and of the runtime: a quarter of a small kernel's time
           "--fmad=false",
           "--prec-div=false",
           "--prec-sqrt=false",

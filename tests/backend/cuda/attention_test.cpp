@@ -8,6 +8,7 @@
 #include "tests/backend/cuda/attention_harness.h"
 
 #include <array>
+#include <set>
 
 namespace tokamak::test {
 namespace {
@@ -175,12 +176,12 @@ TEST(GpuAttention, OwnKernelsNeverStoreScores) {
   EXPECT_EQ(make_blocked_attention_grad(gpu_context(), p)->workspace_bytes(), 2 * 4 * 8192 * 4);
 }
 
-Graph decode_graph(DType dtype, DType cache, int64_t t, int64_t D, int64_t capacity = 300) {
+Graph decode_graph(DType dtype, DType cache, int64_t t, int64_t D, int64_t capacity = 300, int64_t window = 0) {
   Graph graph;
   GraphBuilder g(graph);
   ValueId qkv = g.input("qkv", {dtype, {2, t, 9 * D}}), position = g.input("position", {DType::kI32, {2}});
   ValueId stored = graph.add_argument(Argument::Kind::kState, "cache", {cache, {2, capacity, 6 * D}});
-  auto [out, after] = attention_decode(g, qkv, stored, position, 3, 0.3);
+  auto [out, after] = attention_decode(g, qkv, stored, position, 3, 0.3, window);
   graph.add_result("out", out);
   graph.add_update(stored, after);
   return graph;
@@ -188,9 +189,11 @@ Graph decode_graph(DType dtype, DType cache, int64_t t, int64_t D, int64_t capac
 
 TEST(GpuAttention, DecodesWithACache) {
   if (!has_gpu()) GTEST_SKIP() << kNoGpu;
-  for (auto [dtype, cache] :
-       {std::pair{DType::kF32, DType::kF32}, {DType::kBF16, DType::kF32}, {DType::kF16, DType::kF16}})
-    for (int64_t D : {64, 20, 256})
+  for (auto [dtype, cache] : {std::pair{DType::kF32, DType::kF32},
+                              {DType::kBF16, DType::kF32},
+                              {DType::kBF16, DType::kBF16},
+                              {DType::kF16, DType::kF16}})
+    for (int64_t D : {64, 128, 20, 256})
       for (auto [t, position] : {std::pair<int64_t, int64_t>{1, 0}, {70, 0}, {1, 255}, {3, 297}}) {
         Graph graph = decode_graph(dtype, cache, t, D);
         std::vector<HostTensor> arguments = random_arguments(graph);
@@ -212,15 +215,28 @@ TEST(GpuAttention, DecodesWithALongCache) {
     }
 }
 
-TEST(GpuAttention, DecodesToNanBehindTheCache) {
+// It begins within a tile of keys, at its edge, and in another block than it ends.
+TEST(GpuAttention, DecodesWithAWindow) {
   if (!has_gpu()) GTEST_SKIP() << kNoGpu;
-  for (int64_t capacity : {300, 2500})
-    for (int64_t position : {capacity, int64_t(-1)}) {
-      Graph graph = decode_graph(DType::kF32, DType::kF32, 1, 64, capacity);
+  for (DType dtype : {DType::kF32, DType::kBF16})
+    for (auto [first, second] : {std::pair{100, 2499}, {699, 700}, {1100, 715}}) {
+      Graph graph = decode_graph(dtype, dtype, 1, 64, 2500, 700);
       std::vector<HostTensor> arguments = random_arguments(graph);
-      arguments[1].data = {double(position), 7};
+      arguments[1].data = {double(first), double(second)};
       expect_matches_interpreter(graph, arguments);
     }
+}
+
+TEST(GpuAttention, DecodesToNanBehindTheCache) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  for (DType dtype : {DType::kF32, DType::kBF16})
+    for (int64_t capacity : {300, 2500})
+      for (int64_t position : {capacity, int64_t(-1)}) {
+        Graph graph = decode_graph(dtype, dtype, 1, 64, capacity);
+        std::vector<HostTensor> arguments = random_arguments(graph);
+        arguments[1].data = {double(position), 7};
+        expect_matches_interpreter(graph, arguments);
+      }
   Graph graph = decode_graph(DType::kF32, DType::kF32, 2, 64);
   std::vector<HostTensor> arguments = random_arguments(graph);
   arguments[1].data = {299, -2};  // the second token of the first row, both of the second
@@ -248,9 +264,10 @@ TEST_P(AttentionSource, Compiles) {
       expect_compiles(attention_grad_source(of_rank, block), {"attention_grad_q", "attention_grad_kv"},
                       one_architecture());
     }
-    expect_compiles(cuda::attention_decode_source(GetParam(), DType::kF32, D),
-                    {"append_to_cache", "attend_to_cache", "decode_one", "combine_splits"},
-                    D == 64 ? checked_architectures() : one_architecture());
+    for (DType cache : std::set{DType::kF32, GetParam()})
+      expect_compiles(cuda::attention_decode_source(GetParam(), cache, D),
+                      {"append_to_cache", "attend_to_cache", "decode_one", "combine_splits"},
+                      D == 64 ? checked_architectures() : one_architecture());
   }
 }
 INSTANTIATE_TEST_SUITE_P(nvrtc, AttentionSource, ::testing::ValuesIn(kFloats),

@@ -1,6 +1,6 @@
 // Attention of one token to the keys of a block, as a step of generation has it: what 512 threads do with those that
 // are in the cache. The text before this says Element (of qkv), Cached, kHeadDim and kTensor: the tensor cores
-// multiply, where Element is Cached, has 16 bits, and kHeadDim is 64 or 128. Both have
+// multiply, where Element is Cached, has 16 bits, and kHeadDim is 64. Both have
 //   start(): asks for the first keys and values, before the query is there;  attend(query, scale): finds the softmax
 // and what it weighs;  put(parts): stores what a warp has found. Scores are in units of log(2).
 #pragma once
@@ -27,7 +27,7 @@ __device__ inline float rescale(float from, float to) { return to == kNone ? 0.0
 
 /// What each warp found: its largest score, the sum of 2^(score - top), and the values weighed by those.
 struct Parts {
-  static constexpr int kRow = (kHeadDim + 7) / 4 * 4;  // no multiple of 32 banks, where heads are
+  static constexpr int kRow = (kHeadDim + 7) / 4 * 4;  // padded: a multiple of 32 words would have all parts in one bank
   float top[kParts], sum[kParts];
   alignas(16) float value[kParts][kRow];
 };
@@ -191,18 +191,17 @@ struct FmaKeys {
 /// A warp has tiles of 16 keys; a thread of it is (g, t) as in kernels/mma.cuh. Scores are keys (16 rows) times the
 /// query, which all eight columns have, so that each thread has those of keys g and g + 8. What they weigh is the
 /// values, turned, times the weights, each as two numbers of 16 bits: column 0 has the weight, column 1 what its
-/// rounding left, and the others nothing. Of 64 columns of a head each of four products has 16.
+/// rounding left, and the others nothing. Each of four products has 16 of a head's columns.
 template <typename T>  // Element and Cached
 struct TensorKeys {
   static constexpr int kTile = 16, kAtOnce = kParts * kTile;  // keys
-  static constexpr int kLoads = (kHeadDim + 31) / 32, kBlocks = (kHeadDim + 63) / 64;
-  static constexpr int kAhead = kBlocks == 1 ? 2 : 1;  // tiles of a warp that are under way
+  static constexpr int kAhead = 2;                            // tiles of a warp that are under way
 
   Keys keys;
   int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4, warp = threadIdx.x / 32;
-  uint32_t k[kAhead][2][kLoads][4];   // columns 32 l + 8 t of keys g and g + 8
-  uint32_t v[kAhead][kBlocks][4][4];  // columns 64 b + 8 g of values 2t, 2t + 8, 2t + 1, 2t + 9
-  float top = kNone, sum = 0, value[kBlocks][4][4] = {};
+  uint32_t k[kAhead][2][2][4];  // columns 8 t and 32 + 8 t of keys g and g + 8
+  uint32_t v[kAhead][4][4];     // columns 8 g of values 2t, 2t + 8, 2t + 1, 2t + 9
+  float top = kNone, sum = 0, value[4][4] = {};
 
   __device__ int key_of(int half) const { return g + 8 * half; }
   __device__ int value_of(int r) const { return 2 * t + r / 2 + 8 * (r % 2); }
@@ -211,13 +210,9 @@ struct TensorKeys {
     uint4 x = *reinterpret_cast<const uint4*>(from);
     to[0] = x.x, to[1] = x.y, to[2] = x.z, to[3] = x.w;
   }
-  __device__ void copy_key(const T* from, uint32_t (&to)[kLoads][4]) {
+  __device__ void copy_key(const T* from, uint32_t (&to)[2][4]) {
 #pragma unroll
-    for (int l = 0; l < kLoads; ++l) copy(from + l * 32 + t * 8, to[l]);
-  }
-  __device__ void copy_value(const T* from, int i, int r) {
-#pragma unroll
-    for (int b = 0; b < kBlocks; ++b) copy(from + b * 64 + g * 8, v[i][b][r]);
+    for (int l = 0; l < 2; ++l) copy(from + l * 32 + t * 8, to[l]);
   }
 
   /// The tile that begins with key j, and every kAtOnce keys from there. What is not in the cache is 0.
@@ -227,14 +222,13 @@ struct TensorKeys {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
 #pragma unroll
-        for (int l = 0; l < kLoads; ++l) k[i][half][l][0] = k[i][half][l][1] = k[i][half][l][2] = k[i][half][l][3] = 0;
+        for (int l = 0; l < 2; ++l) k[i][half][l][0] = k[i][half][l][1] = k[i][half][l][2] = k[i][half][l][3] = 0;
         if (j + key_of(half) < keys.count) copy_key(keys.at(j + key_of(half)), k[i][half]);
       }
 #pragma unroll
       for (int r = 0; r < 4; ++r) {
-#pragma unroll
-        for (int b = 0; b < kBlocks; ++b) v[i][b][r][0] = v[i][b][r][1] = v[i][b][r][2] = v[i][b][r][3] = 0;
-        if (j + value_of(r) < keys.count) copy_value(keys.at(j + value_of(r)) + keys.width, i, r);
+        v[i][r][0] = v[i][r][1] = v[i][r][2] = v[i][r][3] = 0;
+        if (j + value_of(r) < keys.count) copy(keys.at(j + value_of(r)) + keys.width + g * 8, v[i][r]);
       }
     }
   }
@@ -245,11 +239,9 @@ struct TensorKeys {
     top = to;
     sum *= x;
 #pragma unroll
-    for (int b = 0; b < kBlocks; ++b)
+    for (int j = 0; j < 4; ++j)
 #pragma unroll
-      for (int j = 0; j < 4; ++j)
-#pragma unroll
-        for (float& y : value[b][j]) y *= x;
+      for (float& y : value[j]) y *= x;
   }
 
   __device__ void add_values(const float (&weight)[2], int i) {
@@ -264,18 +256,15 @@ struct TensorKeys {
     int from = 8 * t + (g < 2 ? g : 2);
     uint2 y = {__shfl_sync(0xffffffffu, pair, from), __shfl_sync(0xffffffffu, pair, from + 4)};
 #pragma unroll
-    for (int b = 0; b < kBlocks; ++b)
-#pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        uint2 first = pair_rows(v[i][b][0][j], v[i][b][1][j]), second = pair_rows(v[i][b][2][j], v[i][b][3][j]);
-        multiply_16x8x16<T>(value[b][j], {first.x, first.y, second.x, second.y}, y);
-      }
+    for (int j = 0; j < 4; ++j) {
+      uint2 first = pair_rows(v[i][0][j], v[i][1][j]), second = pair_rows(v[i][2][j], v[i][3][j]);
+      multiply_16x8x16<T>(value[j], {first.x, first.y, second.x, second.y}, y);
+    }
   }
 
   __device__ void attend(const Element* query, float scale) {
-    uint32_t q[kLoads][4];
-#pragma unroll
-    for (int l = 0; l < kLoads; ++l) copy(query + l * 32 + t * 8, q[l]);
+    uint32_t q[2][4];
+    copy_key(query, q);
 #pragma unroll 1
     for (int j = warp * kTile; j < keys.count;) {
       float score[kAhead][2], largest = top;
@@ -286,7 +275,7 @@ struct TensorKeys {
         if (i > 0 && first >= keys.count) break;
         float product[4] = {};
 #pragma unroll
-        for (int l = 0; l < kLoads; ++l)
+        for (int l = 0; l < 2; ++l)
 #pragma unroll
           for (int w = 0; w < 4; w += 2)
             multiply_16x8x16<T>(product, {k[i][0][l][w], k[i][1][l][w], k[i][0][l][w + 1], k[i][1][l][w + 1]},
@@ -318,12 +307,10 @@ struct TensorKeys {
     if (threadIdx.x % 32 == 0) parts.top[warp] = top, parts.sum[warp] = sum;
     if (t != 0) return;
 #pragma unroll
-    for (int b = 0; b < kBlocks; ++b)
+    for (int j = 0; j < 4; ++j)
 #pragma unroll
-      for (int j = 0; j < 4; ++j)
-#pragma unroll
-        for (int half = 0; half < 2; ++half)
-          parts.value[warp][b * 64 + g * 8 + 2 * j + half] = value[b][j][2 * half] + value[b][j][2 * half + 1];
+      for (int half = 0; half < 2; ++half)
+        parts.value[warp][g * 8 + 2 * j + half] = value[j][2 * half] + value[j][2 * half + 1];
   }
 };
 
