@@ -171,16 +171,16 @@ class Tuner {
   void prepare() {
     for (const auto& [key, at] : best_.libraries) compile_ahead(best_, at);
     prepare_formats();
-    prepare_groups();
+    prepare_groups({});
     compile_ahead(best_.programs);
   }
 
   void choose() {
-    if (choose_formats()) prepare_groups();
     std::set<std::string> tried;
+    if (choose_formats()) prepare_groups(tried);
     for (size_t i = 0; i < best_.groups.size();)
       if (std::string group = best_.groups[i]; tried.insert(group).second && try_without(group)) {
-        prepare_groups();
+        prepare_groups(tried);
         i = 0;  // another plan, with simpler groups perhaps
       } else {
         ++i;
@@ -239,8 +239,9 @@ class Tuner {
     return true;
   }
 
-  void prepare_groups() {
+  void prepare_groups(const std::set<std::string>& tried) {
     for (const std::string& group : best_.groups) {
+      if (tried.contains(group)) continue;
       std::set<std::string> refused = best_.refused;
       for (std::vector<std::string> more{group}; !more.empty();) {
         refused.insert(more.begin(), more.end());
