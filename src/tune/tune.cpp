@@ -177,7 +177,8 @@ class Tuner {
 
   void choose() {
     std::set<std::string> tried;
-    if (choose_formats()) prepare_groups(tried);
+    choose_formats();
+    prepare_groups(tried);
     for (size_t i = 0; i < best_.groups.size();)
       if (std::string group = best_.groups[i]; tried.insert(group).second && try_without(group)) {
         prepare_groups(tried);
@@ -203,9 +204,9 @@ class Tuner {
       if (!(best_.*kernels).contains(key)) compile_ahead(trial->second, at);
     return trial->second;
   }
-  Form trial_without(const std::set<std::string>& refused) {
-    auto prepared = trials_.extract(refused);
-    Form trial = prepared ? std::move(prepared.mapped()) : compile(chosen_for_, refused);
+  Form take_trial(const std::set<std::string>& refused, std::map<std::string, NodeAt> Form::*kernels) {
+    prepare_trial(refused, kernels);
+    Form trial = std::move(trials_.extract(refused).mapped());
     expect(trial);
     return trial;
   }
@@ -216,23 +217,19 @@ class Tuner {
   }
 
   // Products keep eight bits where they save more than all kernels that they cause take, each alone and all that read
-  // one cast. When some are left out, others may have a cast for themselves. True: the plan is another one now.
-  bool choose_formats() {
-    bool changed = false;
+  // one cast. When some are left out, others may have a cast for themselves.
+  void choose_formats() {
     for (auto products = best_.float8.begin(); products != best_.float8.end();)
       if (try_in_16_bits(*products)) {
-        changed = true;
         prepare_formats();
         products = best_.float8.begin();  // another plan
       } else {
         ++products;
       }
-    return changed;
   }
 
   bool try_in_16_bits(const std::set<std::string>& products) {
-    Form trial = trial_without(with(best_.refused, products));
-    compile_ahead(trial.programs);
+    Form trial = take_trial(with(best_.refused, products), &Form::kernels);
     measure_differences(trial, &Form::kernels);
     if (seconds(trial) >= kGain * seconds(best_)) return false;
     best_ = std::move(trial);
@@ -262,7 +259,7 @@ class Tuner {
     std::set<std::string> refused = best_.refused;
     for (std::vector<std::string> more{group}; !more.empty();) {
       refused.insert(more.begin(), more.end());
-      Form trial = trial_without(refused);
+      Form trial = take_trial(refused, &Form::libraries);
       measure_differences(trial, &Form::libraries);
       more = new_groups(trial);
       if (seconds(trial) >= kGain * seconds(best_)) continue;

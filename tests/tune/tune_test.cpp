@@ -143,6 +143,11 @@ TEST(Tune, HasTheOtherKernelsCompiledMeanwhile) {
   EXPECT_TRUE(device.ahead.contains("multi_adamw"));
 }
 
+auto first_timing(const PricedDevice& device) {
+  return std::find_if(device.events.begin(), device.events.end(),
+                      [](const std::string& event) { return event.starts_with("time "); });
+}
+
 // Also the one that only a trial has, and before those that are compiled fast.
 TEST(Tune, HasProductsCompiledFirst) {
   Platform platform = able();
@@ -152,9 +157,7 @@ TEST(Tune, HasProductsCompiledFirst) {
   auto place = [&](const std::string& event) {
     return std::find(device.events.begin(), device.events.end(), event) - device.events.begin();
   };
-  auto timing = std::find_if(device.events.begin(), device.events.end(),
-                             [](const std::string& event) { return event.starts_with("time "); });
-  EXPECT_LT(place("ahead matmul+gelu_grad"), timing - device.events.begin());
+  EXPECT_LT(place("ahead matmul+gelu_grad"), first_timing(device) - device.events.begin());
   EXPECT_LT(place("ahead matmul+gelu_grad"), place("ahead embedding"));
   EXPECT_LT(place("ahead attention_grad"), place("ahead embedding"));
   EXPECT_TRUE(device.late.empty()) << *device.late.begin();
@@ -164,9 +167,7 @@ TEST(Tune, HasProductsCompiledFirst) {
 TEST(Tune, HasTrialsOfFormatsCompiledFirst) {
   PricedDevice device({{"matmul", 1.0}});
   tuned_products(device);
-  auto timing = std::find_if(device.events.begin(), device.events.end(),
-                             [](const std::string& event) { return event.starts_with("time "); });
-  EXPECT_GT(std::count(device.events.begin(), timing, "ahead float8_scales"), 2);
+  EXPECT_GT(std::count(device.events.cbegin(), first_timing(device), "ahead float8_scales"), 2);
 }
 
 TEST(Tune, LooksAtAllProgramsOfAStep) {

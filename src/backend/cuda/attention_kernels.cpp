@@ -39,8 +39,6 @@ AttentionProblem attention_problem(const Graph& graph, const Node& node) {
 
 enum class Family : uint8_t { kHopper, kCudnn, kBlocked, kReference };
 
-bool is_compiled(Family family) { return family == Family::kHopper || family == Family::kBlocked; }
-
 // `cudnn`, whether cuDNN can do it, is asked only where that matters. Of heads of 128 its forward pass is the faster
 // one (bench/results/2026-11-24-h200-heads-of-128.txt).
 template <typename Cudnn>
@@ -66,6 +64,16 @@ Family choose_grad(const DeviceInfo& info, const Graph& graph, const Node& node,
   for (size_t i : {0, 2})  // out and dout; autocast gives them the type of qkv
     if (graph.dtype(node.inputs[problem.first() + i]) != problem.dtype) return Family::kReference;
   return choose(info, problem, AttentionPass::kBackward, cudnn);
+}
+
+bool is_gradient(const Node& node) { return node.op == &op::attention_grad || node.op == &op::context_attention_grad; }
+
+// As far as it is known without asking cuDNN for a plan.
+Family expected_family(const DeviceInfo& info, const Graph& graph, const Node& node) {
+  AttentionProblem problem = attention_problem(graph, node);
+  auto cudnn = [&] { return cudnn_may_support(problem); };
+  return is_gradient(node) ? choose_grad(info, graph, node, problem, cudnn)
+                           : choose(info, problem, AttentionPass::kForward, cudnn);
 }
 
 }  // namespace
@@ -96,28 +104,13 @@ KernelPtr make_attention_grad_kernel(Context& context, const Graph& graph, const
 
 // Not what cuDNN may have a plan for: to ask it for one takes as long as to compile one.
 void compile_attention_ahead(Context& context, const Graph& graph, const Node& node) {
-  AttentionProblem problem = attention_problem(graph, node);
-  auto cudnn = [&] { return cudnn_may_support(problem); };
-  if (is_compiled(choose(context.info, problem, AttentionPass::kForward, cudnn)))
-    make_attention_kernel(context, graph, node);
-}
-
-void compile_attention_grad_ahead(Context& context, const Graph& graph, const Node& node) {
-  AttentionProblem problem = attention_problem(graph, node);
-  auto cudnn = [&] { return cudnn_may_support(problem); };
-  if (is_compiled(choose_grad(context.info, graph, node, problem, cudnn)))
-    make_attention_grad_kernel(context, graph, node);
+  Family family = expected_family(context.info, graph, node);
+  if (family != Family::kHopper && family != Family::kBlocked) return;
+  is_gradient(node) ? make_attention_grad_kernel(context, graph, node) : make_attention_kernel(context, graph, node);
 }
 
 bool has_attention(const DeviceInfo& info, const Graph& graph, const Node& node) {
-  AttentionProblem problem = attention_problem(graph, node);
-  auto cudnn = [&] { return cudnn_may_support(problem); };
-  return choose(info, problem, AttentionPass::kForward, cudnn) != Family::kReference;
-}
-
-bool has_attention_grad(const DeviceInfo& info, const Graph& graph, const Node& node) {
-  AttentionProblem problem = attention_problem(graph, node);
-  return choose_grad(info, graph, node, problem, [&] { return cudnn_may_support(problem); }) != Family::kReference;
+  return expected_family(info, graph, node) != Family::kReference;
 }
 
 // Without a kernel it is computed in parts, which cuDNN's kernels do better than the blocked ones the whole.
@@ -129,16 +122,12 @@ bool has_context_attention(const DeviceInfo& info, const Graph& graph, const Nod
 }
 
 bool attention_has_extras(const DeviceInfo& info, const Graph& graph, const Node& node) {
-  AttentionProblem problem = attention_problem(graph, node);
-  auto cudnn = [&] { return cudnn_may_support(problem); };
-  Family family = node.op == &op::attention_grad ? choose_grad(info, graph, node, problem, cudnn)
-                                                 : choose(info, problem, AttentionPass::kForward, cudnn);
-  return family == Family::kHopper;
+  return expected_family(info, graph, node) == Family::kHopper;
 }
 
 int64_t attention_grad_scratch(const DeviceInfo& info, const Graph& graph, const Node& node) {
   AttentionProblem problem = attention_problem(graph, node);
-  switch (choose_grad(info, graph, node, problem, [&] { return cudnn_may_support(problem); })) {
+  switch (expected_family(info, graph, node)) {
     case Family::kHopper: return hopper_grad_scratch_bytes(problem, info.multiprocessors);
     case Family::kCudnn: return cudnn_grad_scratch_bytes(problem);
     case Family::kBlocked: return blocked_grad_scratch_bytes(problem);

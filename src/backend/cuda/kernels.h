@@ -20,9 +20,9 @@ KernelPtr make_attention_kernel(Context& context, const Graph& graph, const Node
 KernelPtr make_attention_grad_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_attention_decode_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_classifier_kernel(Context& context, const Graph& graph, const Node& node);
-/// Begins to compile its device code.
+/// Begins to compile the device code of attention or its gradient, if that has any of ours.
 void compile_attention_ahead(Context& context, const Graph& graph, const Node& node);
-void compile_attention_grad_ahead(Context& context, const Graph& graph, const Node& node);
+/// Begins to compile its device code.
 void compile_classifier_ahead(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_concat_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_embedding_kernel(Context& context, const Graph& graph, const Node& node);
@@ -53,7 +53,6 @@ KernelPtr make_transpose_kernel(Context& context, const Graph& graph, const Node
 
 /// Whether there is a kernel for a node of the op, where cuDNN does what it may; else its maker gives the reference.
 bool has_attention(const DeviceInfo& info, const Graph& graph, const Node& node);
-bool has_attention_grad(const DeviceInfo& info, const Graph& graph, const Node& node);
 bool has_context_attention(const DeviceInfo& info, const Graph& graph, const Node& node);  // and its gradient
 bool has_float8_weights(const DeviceInfo& info, const Graph& graph, const Node& node);
 bool has_matmul(const DeviceInfo& info, const Graph& graph, const Node& node);  // and fused_matmul

@@ -145,11 +145,11 @@ extern "C" __global__ void __launch_bounds__(tokamak::kThreads)
   keys.put(parts);
   __syncthreads();
   Split* split = splits ? splits + (b * a.heads + blockIdx.y) * gridDim.x + blockIdx.x : nullptr;
-  constexpr int kTeam = 8, kColumns = kThreads / kTeam;
+  constexpr int kColumns = kThreads / kTeam;
 #pragma unroll 1
   for (int begin = 0; begin < kHeadDim; begin += kColumns) {
     int c = begin + threadIdx.x / kTeam;
-    Column<kTeam> found(parts, token, min(c, kHeadDim - 1));
+    Column found(parts, token, min(c, kHeadDim - 1));
     if (threadIdx.x % kTeam != 0 || c >= kHeadDim) continue;
     if (!split) {
       store_attention(found.value / found.sum, out + b * width + head + c);  // nothing fits: 0 / 0

@@ -48,8 +48,9 @@ struct Token {
   }
 };
 
-/// A column of what all parts and the token found, by a team of kTeam threads, which all have it then.
-template <int kTeam>
+constexpr int kTeam = 8;  // threads of a column of the result
+
+/// A column of what all parts and the token found, by a team of threads, which all have it then.
 struct Column {
   float top, sum = 0, value = 0;
 
