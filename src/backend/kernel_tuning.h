@@ -8,14 +8,17 @@
 
 namespace tokamak {
 
-class KernelTuning {
+class CodeAhead {
  public:
-  virtual ~KernelTuning() = default;
+  virtual ~CodeAhead() = default;
 
   /// Begins in the background what Backend::compile of the node will need, where that takes long and nothing is
   /// measured in it.
   virtual void compile_ahead(const Graph& graph, const Node& node) = 0;
+};
 
+class KernelTuning : public CodeAhead {
+ public:
   /// A step that is going to be compiled, or one like it, and the seconds that each of its nodes is predicted to take
   /// (0: those of no kernel): a search for a kernel's algorithm takes the longer the more of the step is in it.
   virtual void expect(const Graph& step, std::span<const double> seconds) = 0;
