@@ -7,10 +7,12 @@
 #include "base/file.h"
 #include "base/one_of.h"
 #include "base/parallel.h"
+#include "compile/resolved_run.h"
 #include "config/config.h"
 #include "config/foreign_values.h"
 #include "config/gpus.h"
 #include "exec/task_queue.h"
+#include "tune/tune.h"
 
 #include <charconv>
 
@@ -55,16 +57,20 @@ std::string measurements_file(const Machine& machine) {
   return cache / fmt::format("tuned-{:016x}.json", of.digest());
 }
 
-Machine open_gpu(const RunConfig& config, int ordinal) {
+Machine open_gpu(const RunConfig& config, int ordinal, const std::shared_ptr<cuda::KernelCompiler>& early) {
   set_num_threads(int(config.threads));
   Machine machine;
   machine.is_gpu = true;
   machine.versions = cuda::describe_device(ordinal).versions;
-  machine.backend = cuda::make_backend(ordinal, cuda::default_cache());
+  machine.backend = cuda::make_backend(ordinal, cuda::default_cache(), early);
   machine.platform = cuda::measure_platform(*machine.backend, ordinal);
   machine.platform.tuning.machine = machine.platform.target.name + ", " + machine.versions;
   machine.platform.tuning.measurements = measurements_file(machine);
   return machine;
+}
+
+bool may_be_first_gpu(const std::string& device) {
+  return cuda::is_built() && is_one_of(device, {"auto", "cuda", "cuda:0"});
 }
 
 }  // namespace
@@ -74,14 +80,31 @@ bool is_gpu_device(const RunConfig& config) { return parse_device(config.device)
 std::string gpu_name(int ordinal) { return fmt::format("cuda:{}", ordinal); }
 
 std::jthread begin_machine(const std::string& device) {
-  if (!cuda::is_built() || !is_one_of(device, {"auto", "cuda", "cuda:0"})) return {};
+  if (!may_be_first_gpu(device)) return {};
   cuda::hide_other_devices();
   return std::jthread([] { cuda::begin_device(0); });
 }
 
-Machine open_machine(const RunConfig& config, CpuRates rates) {
+EarlyStep::EarlyStep(const RunConfig& config) {
+  std::optional<GpuConfig> gpu = may_be_first_gpu(config.device) ? cuda::expected_gpu() : std::nullopt;
+  if (!gpu) return;
+  code_ = std::make_unique<cuda::EarlyCode>(cuda::begin_code(*gpu, cuda::default_cache()));
+  compiles_ = std::jthread([config, code = code_.get()] {
+    try {
+      tune_ahead(resolve(config, code->platform.target), code->platform, *code->code);
+    } catch (const std::exception&) {
+      // What is wrong with the run is told when the run itself is made.
+    }
+  });
+}
+
+EarlyStep::~EarlyStep() = default;
+
+std::shared_ptr<cuda::KernelCompiler> EarlyStep::compiler() const { return code_ ? code_->compiler : nullptr; }
+
+Machine open_machine(const RunConfig& config, CpuRates rates, const std::shared_ptr<cuda::KernelCompiler>& early) {
   int ordinal = parse_device(config.device);
-  return ordinal == kCpu ? open_cpu(config, rates) : open_gpu(config, ordinal);
+  return ordinal == kCpu ? open_cpu(config, rates) : open_gpu(config, ordinal, early);
 }
 
 Platform nominal_machine(const RunConfig& config) {

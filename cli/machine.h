@@ -4,12 +4,17 @@
 #include "backend/backend.h"
 #include "graph/platform.h"
 
+#include <memory>
 #include <string>
 #include <thread>
 
 namespace tokamak {
 
 struct RunConfig;
+namespace cuda {
+class KernelCompiler;
+struct EarlyCode;
+}  // namespace cuda
 
 struct Machine {
   Platform platform;
@@ -29,9 +34,26 @@ enum class CpuRates : uint8_t { kMeasured, kTypical };
 /// the process. Nothing on a CPU, or where it is not the first GPU. To be called before there are other threads.
 std::jthread begin_machine(const std::string& device);
 
+/// The device code of a run's step, compiled while the driver begins the GPU: a run of one rank has its first step the
+/// earlier on a machine that has not compiled it before. Nothing where begin_machine does nothing.
+class EarlyStep {
+ public:
+  explicit EarlyStep(const RunConfig& config);
+  ~EarlyStep();
+  EarlyStep(const EarlyStep&) = delete;
+  EarlyStep& operator=(const EarlyStep&) = delete;
+  /// Null: none.
+  std::shared_ptr<cuda::KernelCompiler> compiler() const;
+
+ private:
+  std::unique_ptr<cuda::EarlyCode> code_;
+  std::jthread compiles_;
+};
+
 /// The device that config.device names, opened, with its rates measured (a fraction of a second). Throws UserError when
 /// it is not there.
-Machine open_machine(const RunConfig& config, CpuRates rates = CpuRates::kMeasured);
+Machine open_machine(const RunConfig& config, CpuRates rates = CpuRates::kMeasured,
+                     const std::shared_ptr<cuda::KernelCompiler>& early = nullptr);
 
 /// The same without opening anything or measuring: typical rates of the kind of machine that config.device names.
 Platform nominal_machine(const RunConfig& config);

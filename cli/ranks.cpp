@@ -59,8 +59,10 @@ void require_same_program(Communicator& world, const RunConfig& config) {
   require_agreement(world, facts);
 }
 
-void run_alone(const RunConfig& config, const Work& work) {
-  Machine machine = open_machine(config);
+void run_alone(const RunConfig& config, const Work& work, Compiles compiles) {
+  std::optional<EarlyStep> early;
+  if (compiles == Compiles::kStepEarly) early.emplace(config);
+  Machine machine = open_machine(config, CpuRates::kMeasured, early ? early->compiler() : nullptr);
   work({config, machine, nullptr});
 }
 
@@ -293,7 +295,7 @@ Mesh mesh_of_run(const RunConfig& config) {
   return step_mesh(config.mesh, place ? place->world : 0);
 }
 
-void run_on_ranks(const RunConfig& asked, const Work& work) {
+void run_on_ranks(const RunConfig& asked, const Work& work, Compiles compiles) {
   LauncherWatch launcher;
   Mesh mesh = mesh_of_run(asked);
   RunConfig config = with_mesh(asked, mesh);
@@ -307,7 +309,7 @@ void run_on_ranks(const RunConfig& asked, const Work& work) {
       run_as_rank(config, mesh, {all, place->local_rank, end_lost}, deadline, work);
     });
   }
-  if (mesh.num_ranks() == 1) return run_alone(config, work);
+  if (mesh.num_ranks() == 1) return run_alone(config, work, compiles);
   wants_processes(config) ? run_on_processes(config, mesh, work) : run_on_threads(config, mesh, work);
 }
 

@@ -44,10 +44,14 @@ bool has_first_rank();
 /// UserError when the mesh does not fit it.
 Mesh mesh_of_run(const RunConfig& config);
 
+/// What one rank compiles on a GPU: what `work` asks for, or also, before there is a backend, what a step takes.
+enum class Compiles : uint8_t { kWhatIsAsked, kStepEarly };
+
 /// Runs `work` on every rank of config.mesh that belongs to this process: on the CPU ranks are threads, on GPUs other
 /// processes, started with this one's arguments; under torchrun, mpirun or srun this process is one
 /// rank. Returns when all that it started have ended. UserError before anything is started when the mesh does not fit
 /// the number of ranks or GPUs; what a rank throws ends all of them and is thrown by the one that leads.
-void run_on_ranks(const RunConfig& config, const std::function<void(const RankContext&)>& work);
+void run_on_ranks(const RunConfig& config, const std::function<void(const RankContext&)>& work,
+                  Compiles compiles = Compiles::kWhatIsAsked);
 
 }  // namespace tokamak

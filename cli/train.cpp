@@ -245,7 +245,7 @@ int run_train(const TrainArguments& arguments) {
   bool stopped = false;
   RunConfig config = configure(arguments);
   check_profile(arguments.profile, arguments.given, config);
-  run_on_ranks(config, [&](const RankContext& rank) {
+  auto train_rank = [&](const RankContext& rank) {
     const Machine& machine = rank.machine;
     const MemoryStates memory{
         .folder = given_memory_folder(), .every = arguments.memory_every, .open_links = rank.open_links};
@@ -268,7 +268,8 @@ int run_train(const TrainArguments& arguments) {
     print_end(console, summary, rank.config);
     profile.end();
     stopped = summary.stopped;
-  });
+  };
+  run_on_ranks(config, train_rank, Compiles::kStepEarly);
   remove_left_memory_folder();
   return stopped ? stopped_status() : 0;
 }

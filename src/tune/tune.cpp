@@ -207,6 +207,11 @@ Platform tune(const ResolvedRun& run, Platform platform, Backend& backend, Measu
   return Tuner(run, std::move(platform), backend, measure).run(record);
 }
 
+void tune_ahead(const ResolvedRun& run, const Platform& expected, CodeAhead& code) {
+  StepForms forms(run, expected, code);
+  forms.prepare(forms.compile_chosen({}));
+}
+
 void choose_for_other_stages(std::span<const CompiledStep> stages, int64_t stage, Backend& backend) {
   if (!backend.tuning() || stages.size() == 1) return;
   std::set<std::string> known;

@@ -11,6 +11,7 @@
 
 namespace tokamak {
 
+class CodeAhead;
 struct CompiledStep;
 struct ResolvedRun;
 
@@ -26,6 +27,9 @@ enum class Measure : uint8_t {
 /// Throws UserError, before anything is compiled or measured, when the run needs more memory than the backend has.
 Platform tune(const ResolvedRun& run, Platform platform, Backend& backend, Measure measure = Measure::kAll,
               std::string_view kept = {});
+
+/// Begins to compile what `tune` would begin to compile on a platform like this one, which no backend has yet.
+void tune_ahead(const ResolvedRun& run, const Platform& expected, CodeAhead& code);
 
 /// Lets the backend choose kernels for what other stages of a pipeline have and `stage` has not, so that run_choices
 /// holds those as well. Nothing without a KernelTuning.

@@ -144,7 +144,7 @@ TEST(Tune, HasTheOtherKernelsCompiledMeanwhile) {
 }
 
 auto first_timing(const PricedDevice& device) {
-  return std::find_if(device.events.begin(), device.events.end(),
+  return std::find_if(device.events.cbegin(), device.events.cend(),
                       [](const std::string& event) { return event.starts_with("time "); });
 }
 
@@ -168,6 +168,17 @@ TEST(Tune, HasTrialsOfFormatsCompiledFirst) {
   PricedDevice device({{"matmul", 1.0}});
   tuned_products(device);
   EXPECT_GT(std::count(device.events.cbegin(), first_timing(device), "ahead float8_scales"), 2);
+}
+
+// What is begun before there is a device is what is begun there before anything is timed.
+TEST(Tune, AsksForTheSameAheadWithoutADevice) {
+  Platform platform = able();
+  platform.target.matmul_operand_sums = true;
+  PricedDevice there({}), before({});
+  tune(tiny(), platform, there);
+  tune_ahead(resolve(tiny(), platform.target), platform, before);
+  EXPECT_EQ(before.events, std::vector<std::string>(there.events.cbegin(), first_timing(there)));
+  EXPECT_TRUE(before.ahead.contains("matmul+gelu_grad") && before.ahead.contains("multi_adamw"));
 }
 
 TEST(Tune, LooksAtAllProgramsOfAStep) {

@@ -10,7 +10,11 @@ struct CudnnPlans;
 class MatmulLibrary;
 
 struct Context {
-  Context(const DeviceInfo& device, const std::filesystem::path& cache);
+  /// `early`: a compiler that is used if it is for such a device; null: none.
+  Context(const DeviceInfo& device, const std::filesystem::path& cache,
+          const std::shared_ptr<KernelCompiler>& early = nullptr);
+  /// To compile device code alone: without a stream, and without products that a library does.
+  Context(const DeviceInfo& device, std::shared_ptr<KernelCompiler> compiler);
   /// For another stream, which shares these with the first.
   Context(const DeviceInfo& device, const std::filesystem::path& cache, std::shared_ptr<KernelCompiler> compiler,
           std::shared_ptr<MatmulLibrary> matmuls);
@@ -31,7 +35,8 @@ struct Context {
 /// The contexts of a backend's streams, each made when it is first asked for.
 class StreamContexts {
  public:
-  StreamContexts(const DeviceInfo& device, const std::filesystem::path& cache);
+  StreamContexts(const DeviceInfo& device, const std::filesystem::path& cache,
+                 const std::shared_ptr<KernelCompiler>& early);
   Context& at(int stream);
 
  private:

@@ -8,7 +8,6 @@
 #include "backend/cuda/matmul_library.h"
 #include "backend/cuda/matmul_shares.h"
 #include "backend/cuda/sensors.h"
-#include "backend/kernel_tuning.h"
 
 #include <algorithm>
 #include <cstring>
@@ -189,7 +188,8 @@ class CudaTuning : public KernelTuning {
 
 class CudaBackend : public Backend {
  public:
-  CudaBackend(const DeviceInfo& info, const std::filesystem::path& cache) : streams_(info, cache) {
+  CudaBackend(const DeviceInfo& info, const std::filesystem::path& cache, const std::shared_ptr<KernelCompiler>& early)
+      : streams_(info, cache, early) {
     others_ = taken_bytes();
   }
 
@@ -276,10 +276,11 @@ class CudaBackend : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_backend(int ordinal, const std::filesystem::path& cache) {
+std::unique_ptr<Backend> make_backend(int ordinal, const std::filesystem::path& cache,
+                                      const std::shared_ptr<KernelCompiler>& early) {
   DeviceInfo info = describe_device(ordinal);
   TOKAMAK_CUDA(cudaSetDevice(ordinal));
-  return std::make_unique<CudaBackend>(info, cache);
+  return std::make_unique<CudaBackend>(info, cache, early);
 }
 
 }  // namespace tokamak::cuda

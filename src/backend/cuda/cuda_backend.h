@@ -4,15 +4,17 @@
 #pragma once
 
 #include "backend/backend.h"
+#include "backend/kernel_tuning.h"
+#include "config/gpu_config.h"
 #include "graph/platform.h"
 
 #include <filesystem>
-
-namespace tokamak {
-struct GpuConfig;
-}
+#include <memory>
+#include <optional>
 
 namespace tokamak::cuda {
+
+class KernelCompiler;
 
 struct DeviceInfo {
   std::string name;  // "NVIDIA H200"
@@ -57,13 +59,30 @@ std::filesystem::path default_cache();
 /// hand.
 std::string generated_source(const Node& node);
 
-/// Works on one GPU. Throws UserError as describe_device does. An empty `cache` keeps nothing on disk.
-std::unique_ptr<Backend> make_backend(int ordinal, const std::filesystem::path& cache);
+/// Works on one GPU. Throws UserError as describe_device does. An empty `cache` keeps nothing on disk. `early`: of
+/// EarlyCode, used where it is for such a GPU.
+std::unique_ptr<Backend> make_backend(int ordinal, const std::filesystem::path& cache,
+                                      const std::shared_ptr<KernelCompiler>& early = nullptr);
+
+/// Device code that is compiled while the driver begins the first GPU.
+struct EarlyCode {
+  Platform platform;  // what the GPU is expected to be
+  std::unique_ptr<CodeAhead> code;
+  std::shared_ptr<KernelCompiler> compiler;  // for make_backend
+};
+
+/// The kind of the first GPU that this process sees, which NVML tells before the driver has begun it; none where NVML
+/// is not there, or the kind is not known.
+std::optional<GpuConfig> expected_gpu();
+
+/// Code for device 0, of that kind.
+EarlyCode begin_code(const GpuConfig& gpu, const std::filesystem::path& cache);
 
 /// The device that the backend works on; its bandwidth is measured now (a few milliseconds).
 Platform measure_platform(Backend& backend, int ordinal);
 
 /// A described GPU, or an H200: for planning and explaining without one.
+DeviceInfo nominal_device(const GpuConfig& gpu);
 Platform nominal_platform(const GpuConfig& gpu);
 Platform nominal_platform();
 

@@ -8,7 +8,9 @@
 namespace tokamak::cuda {
 
 StreamHandle::StreamHandle() { TOKAMAK_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
-StreamHandle::~StreamHandle() { cudaStreamDestroy(stream_); }
+StreamHandle::~StreamHandle() {
+  if (stream_) cudaStreamDestroy(stream_);
+}
 
 EventHandle::EventHandle(bool timing) {
   TOKAMAK_CUDA(cudaEventCreateWithFlags(&event_, timing ? cudaEventDefault : cudaEventDisableTiming));

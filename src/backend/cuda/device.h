@@ -11,6 +11,8 @@ namespace tokamak::cuda {
 class StreamHandle {
  public:
   StreamHandle();
+  /// None.
+  explicit StreamHandle(std::nullptr_t) {}
   ~StreamHandle();
   StreamHandle(const StreamHandle&) = delete;
   StreamHandle& operator=(const StreamHandle&) = delete;

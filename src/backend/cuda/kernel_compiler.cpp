@@ -20,7 +20,7 @@ bool can_launch_early(Architecture architecture) {
 }  // namespace
 
 void DeviceFunction::launch_with(cudaStream_t stream, const LaunchShape& s, void** arguments) const {
-  CUfunction function = get();
+  auto [function, starts_early] = loaded_.get();
   if (s.shared_bytes > kStaticSharedLimit)
     TOKAMAK_CUDA(cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, s.shared_bytes));
   CUlaunchAttribute early{};
@@ -32,7 +32,7 @@ void DeviceFunction::launch_with(cudaStream_t stream, const LaunchShape& s, void
   config.sharedMemBytes = unsigned(s.shared_bytes);
   config.hStream = stream;
   config.attrs = &early;
-  config.numAttrs = early_ ? 1 : 0;
+  config.numAttrs = starts_early ? 1 : 0;
   CUresult status = cuLaunchKernelEx(&config, function, arguments, nullptr);
   if (status != CUDA_SUCCESS)
     throw_cuda_error("cuLaunchKernelEx",
@@ -41,7 +41,7 @@ void DeviceFunction::launch_with(cudaStream_t stream, const LaunchShape& s, void
 }
 
 KernelCompiler::KernelCompiler(int device, Architecture architecture, const std::filesystem::path& cache, int threads)
-    : device_(device), architecture_(architecture), early_(can_launch_early(architecture)), cache_(cache) {
+    : device_(device), architecture_(architecture), cache_(cache) {
   if (threads <= 0) threads = std::max(1, int(std::thread::hardware_concurrency()));
   threads_ = start_threads(threads, [this](int) { work(); });
 }
@@ -67,12 +67,12 @@ std::shared_ptr<DeviceFunction> KernelCompiler::add(const std::string& name, con
   }
   std::shared_ptr<DeviceFunction>& function = functions_[{name, source}];
   if (!function) {
-    auto lookup = [name, built = module->second] {
-      CUfunction found = nullptr;
-      TOKAMAK_CUDA(cuModuleGetFunction(&found, built.get(), name.c_str()));
+    auto lookup = [name, architecture = architecture_, built = module->second] {
+      DeviceFunction::Loaded found{.early = can_launch_early(architecture)};
+      TOKAMAK_CUDA(cuModuleGetFunction(&found.function, built.get(), name.c_str()));
       return found;
     };
-    function = std::make_shared<DeviceFunction>(name, std::async(std::launch::deferred, lookup).share(), early_);
+    function = std::make_shared<DeviceFunction>(name, std::async(std::launch::deferred, lookup).share());
   }
   return function;
 }

@@ -25,14 +25,18 @@ struct LaunchShape {
 /// One __global__ function of a module that may still be under compilation.
 class DeviceFunction {
  public:
-  /// `early`: it is launched while the kernel before it still runs, for which it waits itself
-  /// (kernels/begin_kernel.cuh).
-  DeviceFunction(std::string name, std::shared_future<CUfunction> function, bool early)
-      : name_(std::move(name)), function_(std::move(function)), early_(early) {}
+  struct Loaded {
+    CUfunction function = nullptr;
+    /// It is launched while the kernel before it still runs, for which it waits itself (kernels/begin_kernel.cuh).
+    bool early = false;
+  };
+
+  DeviceFunction(std::string name, std::shared_future<Loaded> loaded)
+      : name_(std::move(name)), loaded_(std::move(loaded)) {}
 
   const std::string& name() const { return name_; }
   /// Waits for the compiler; throws what it has thrown.
-  CUfunction get() const { return function_.get(); }
+  CUfunction get() const { return loaded_.get().function; }
 
   /// Arguments must have exactly the types of the function's parameters.
   template <typename... Args>
@@ -44,18 +48,21 @@ class DeviceFunction {
 
  private:
   std::string name_;
-  std::shared_future<CUfunction> function_;
-  bool early_;
+  std::shared_future<Loaded> loaded_;
 };
 
 class KernelCompiler {
  public:
   /// `cache`: folder that CodeCache works in; empty: none. `threads`: 0 for one per core; fewer where the system
-  /// refuses more, UserError when it refuses all.
+  /// refuses more, UserError when it refuses all. Needs no device to compile, only to load what was compiled.
   KernelCompiler(int device, Architecture architecture, const std::filesystem::path& cache, int threads = 0);
   ~KernelCompiler();
   KernelCompiler(const KernelCompiler&) = delete;
   KernelCompiler& operator=(const KernelCompiler&) = delete;
+
+  bool is_for(int device, Architecture architecture) const {
+    return device == device_ && architecture == architecture_;
+  }
 
   /// The function `name` (extern "C") of `source`. Returns at once; equal sources are compiled once.
   std::shared_ptr<DeviceFunction> add(const std::string& name, const std::string& source);
@@ -67,7 +74,6 @@ class KernelCompiler {
 
   int device_;
   Architecture architecture_;
-  bool early_;  // see DeviceFunction
   CodeCache cache_;
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -12,6 +12,8 @@ using KernelPtr = std::unique_ptr<Kernel>;
 KernelPtr make_kernel(Context& context, const Graph& graph, const Node& node);
 /// Begins to compile what device code it will have, where that takes long.
 void compile_ahead(Context& context, const Graph& graph, const Node& node);
+/// The same of what takes no memory of the device, so that it may be begun later.
+void compile_without_device(Context& context, const Graph& graph, const Node& node);
 /// What its workspace_bytes() will be, told without a device. What libraries decide is expected from what they did:
 /// cuDNN's gradient as seen on Hopper, cuBLASLt's matmuls at most as they were seen.
 int64_t scratch_bytes(const DeviceInfo& info, const Graph& graph, const Node& node);

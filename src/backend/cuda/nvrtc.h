@@ -10,6 +10,7 @@ namespace tokamak::cuda {
 
 struct Architecture {
   int major = 9, minor = 0;
+  bool operator==(const Architecture&) const = default;
 };
 
 /// What the compiler is asked to make.

@@ -59,7 +59,7 @@ double clock_hertz(int ordinal) {
 
 }  // namespace
 
-Platform nominal_platform(const GpuConfig& gpu) {
+DeviceInfo nominal_device(const GpuConfig& gpu) {
   GpuRates rates = gpu_rates(gpu);
   DeviceInfo info{.name = rates.name + " (nominal)",
                   .major = rates.major,
@@ -67,7 +67,12 @@ Platform nominal_platform(const GpuConfig& gpu) {
                   .multiprocessors = rates.multiprocessors};
   info.l2_bytes = int64_t(gpu.l2_bytes.value);
   info.shared_bytes = int64_t(gpu.shared_bytes.value);
-  return platform_of(info, rates.clock, rates.copy_bandwidth);
+  return info;
+}
+
+Platform nominal_platform(const GpuConfig& gpu) {
+  GpuRates rates = gpu_rates(gpu);
+  return platform_of(nominal_device(gpu), rates.clock, rates.copy_bandwidth);
 }
 
 Platform nominal_platform() { return nominal_platform(gpu_model(kNominalGpu)); }

@@ -158,7 +158,7 @@ cuda::DeviceBuffer on_device(const HostTensor& tensor) {
 
 TEST(gpu_matmul, adds_to_what_stands_there_in_place_or_not) {
   if (!has_gpu()) GTEST_SKIP() << kNoGpu;
-  cuda::Context context(cuda::describe_device(0), {});
+  cuda::Context context(cuda::describe_device(0), std::filesystem::path());
   Graph graph = matmul_graph({MatmulForm::kAccumulateCast, DType::kBF16, 1, 48, 64, 80, true, false});
   std::vector<HostTensor> arguments = random_arguments(graph);
   HostTensor expected = interpret(graph, arguments).results[0];

@@ -23,8 +23,13 @@ std::string device_failure() { return {}; }
 DeviceInfo describe_device(int) { fail(); }
 std::filesystem::path default_cache() { return {}; }
 std::string generated_source(const Node&) { fail(); }
-std::unique_ptr<Backend> make_backend(int, const std::filesystem::path&) { fail(); }
+std::unique_ptr<Backend> make_backend(int, const std::filesystem::path&, const std::shared_ptr<KernelCompiler>&) {
+  fail();
+}
+std::optional<GpuConfig> expected_gpu() { return std::nullopt; }
+EarlyCode begin_code(const GpuConfig&, const std::filesystem::path&) { fail(); }
 Platform measure_platform(Backend&, int) { fail(); }
+DeviceInfo nominal_device(const GpuConfig&) { fail(); }
 Platform nominal_platform(const GpuConfig&) { fail(); }
 Platform nominal_platform() { fail(); }
 bool nccl_is_built() { return false; }

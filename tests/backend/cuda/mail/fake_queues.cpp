@@ -198,12 +198,12 @@ void throw_cuda_error(const char* call, const std::string&) { throw CudaError(ca
 
 // The function's name says of how many pieces it is.
 KernelCompiler::KernelCompiler(int device, Architecture architecture, const std::filesystem::path& cache, int)
-    : device_(device), architecture_(architecture), early_(false), cache_(cache) {}
+    : device_(device), architecture_(architecture), cache_(cache) {}
 KernelCompiler::~KernelCompiler() = default;
 std::shared_ptr<DeviceFunction> KernelCompiler::add(const std::string&, const std::string& source) {
   size_t at = source.find("kPieces = ");
   return std::make_shared<DeviceFunction>(source.substr(at + 10, source.find(';', at) - at - 10),
-                                          std::shared_future<CUfunction>(), false);
+                                          std::shared_future<DeviceFunction::Loaded>());
 }
 void DeviceFunction::launch_with(cudaStream_t stream, const LaunchShape&, void** arguments) const {
   test::add_pieces(stream, std::stoul(name_), arguments);

@@ -1,0 +1,73 @@
+// Device code that is compiled before there is a device: here on a machine without one.
+#include "backend/cuda/context.h"
+#include "backend/cuda/cuda_backend.h"
+#include "backend/cuda/kernels.h"
+#include "compile/step_compiler.h"
+#include "config/config.h"
+#include "config/gpus.h"
+#include "tests/support/resolve_first.h"
+#include "tests/support/temporary_folder.h"
+#include "tune/tune.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <thread>
+
+namespace tokamak::cuda {
+namespace {
+
+// Large enough for eight bits to pay.
+RunConfig large(Precision precision) {
+  RunConfig config;
+  config.model = {.layers = 1, .heads = 12, .width = 768, .context = 1024, .vocab = 50304};
+  config.train.batch = 16;
+  config.compile.precision = precision;
+  return config;
+}
+
+GpuConfig h200() { return gpu_model("h200"); }
+
+// What keeps tables on the device is left out; where it is not, this throws.
+TEST(EarlyCode, NeedsNoDevice) {
+  if (device_count() > 0) GTEST_SKIP() << "there is a device here, with which nothing fails";
+  DeviceInfo device = nominal_device(h200());
+  auto compiler = std::make_shared<KernelCompiler>(0, Architecture{9, 0}, "");
+  Context context(device, compiler);
+  std::set<std::string> ops;
+  for (Precision precision : {Precision::kBf16, Precision::kFp8}) {
+    CompiledStep step = compile_step(large(precision), nominal_platform(h200()));
+    for (const CompiledGraph& program : step.programs)
+      for (const Launch& launch : program.plan.launches) {
+        const Node& node = program.plan.graph.nodes()[size_t(launch.node)];
+        EXPECT_NO_THROW(compile_without_device(context, program.plan.graph, node)) << node.op->name;
+        ops.emplace(node.op->name);
+      }
+  }
+  for (const char* op : {"attention_grad", "multi_adamw", "sum_squares", "float8_weights", "float8_scales", "row"})
+    EXPECT_TRUE(ops.contains(op)) << op;
+}
+
+size_t count_files(const std::filesystem::path& folder) {
+  if (!std::filesystem::exists(folder)) return 0;
+  auto all = std::filesystem::recursive_directory_iterator(folder);
+  return size_t(std::count_if(begin(all), end(all), [](const auto& entry) { return entry.is_regular_file(); }));
+}
+
+TEST(EarlyCode, IsInTheCacheWhenTheDeviceHasBegun) {
+  TemporaryFolder folder;
+  EarlyCode early = begin_code(h200(), folder.path());
+  EXPECT_TRUE(early.compiler->is_for(0, {9, 0}));
+  EXPECT_FALSE(early.compiler->is_for(1, {9, 0}) || early.compiler->is_for(0, {8, 0}));
+  RunConfig config = large(Precision::kBf16);
+  tune_ahead(resolve(config, early.platform.target), early.platform, *early.code);
+  auto until = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+  while (count_files(folder.path()) == 0 && std::chrono::steady_clock::now() < until)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_GT(count_files(folder.path()), 0U);
+}
+
+}  // namespace
+}  // namespace tokamak::cuda
