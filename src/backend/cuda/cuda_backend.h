@@ -71,11 +71,11 @@ struct EarlyCode {
   std::shared_ptr<KernelCompiler> compiler;  // for make_backend
 };
 
-/// The kind of the first GPU that this process sees, which NVML tells before the driver has begun it; none where NVML
-/// is not there, or the kind is not known.
-std::optional<GpuConfig> expected_gpu();
+/// The kind of the first GPU that this process sees, told by the driver's `folder` before it has begun the GPU, for
+/// which NVML would wait; none where there is no such folder, or the kind is not known.
+std::optional<GpuConfig> expected_gpu(const std::filesystem::path& folder = "/proc/driver/nvidia/gpus");
 
-/// Code for device 0, of that kind.
+/// Code for device 0, of that kind. UserError where there is no NVRTC.
 EarlyCode begin_code(const GpuConfig& gpu, const std::filesystem::path& cache);
 
 /// The device that the backend works on; its bandwidth is measured now (a few milliseconds).

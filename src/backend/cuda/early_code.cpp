@@ -2,20 +2,23 @@
 #include "backend/cuda/context.h"
 #include "backend/cuda/cuda_backend.h"
 #include "backend/cuda/kernels.h"
-#include "backend/cuda/libraries/nvml.h"
 #include "config/gpus.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <string>
+#include <vector>
 
 namespace tokamak::cuda {
 namespace {
 
-// Of what this process sees the first, as NVML counts. Where CUDA counts otherwise that is another GPU, mostly of the
-// same kind.
-unsigned first_visible_gpu() {
-  unsigned index = 0;
+// Of what this process sees the first, as the bus counts. Where CUDA counts otherwise that is another GPU, mostly of
+// the same kind.
+size_t first_visible_gpu() {
+  size_t index = 0;
   if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES"))
     std::from_chars(visible, visible + std::strlen(visible), index);
   return index;
@@ -40,20 +43,25 @@ class CodeWithoutDevice : public CodeAhead {
 
 }  // namespace
 
-std::optional<GpuConfig> expected_gpu() {
-  std::unique_ptr<Nvml> nvml = Nvml::open();
-  nvmlDevice_st* device = nullptr;
-  char name[128] = {};
-  if (!nvml || nvml->find<&nvmlDeviceGetHandleByIndex_v2>("nvmlDeviceGetHandleByIndex_v2")(first_visible_gpu(),
-                                                                                           &device) != kNvmlOk)
-    return std::nullopt;
-  if (nvml->find<&nvmlDeviceGetName>("nvmlDeviceGetName")(device, name, sizeof name) != kNvmlOk) return std::nullopt;
-  return find_gpu(name);
+std::optional<GpuConfig> expected_gpu(const std::filesystem::path& folder) {
+  std::error_code none;
+  std::vector<std::filesystem::path> gpus;  // by their places on the bus
+  for (const auto& entry : std::filesystem::directory_iterator(folder, none)) gpus.push_back(entry.path());
+  std::sort(gpus.begin(), gpus.end());
+  size_t index = first_visible_gpu();
+  if (index >= gpus.size()) return std::nullopt;
+  std::ifstream information(gpus[index] / "information");
+  constexpr std::string_view kModel = "Model:";
+  for (std::string line; std::getline(information, line);)
+    if (line.starts_with(kModel)) return find_gpu(std::string_view(line).substr(kModel.size()));
+  return std::nullopt;
 }
 
 EarlyCode begin_code(const GpuConfig& gpu, const std::filesystem::path& cache) {
   DeviceInfo device = nominal_device(gpu);
-  auto compiler = std::make_shared<KernelCompiler>(0, Architecture{device.major, device.minor}, cache);
+  Architecture architecture{device.major, device.minor};
+  open_compiler(architecture);  // before this thread opens other libraries, for which compilers would wait
+  auto compiler = std::make_shared<KernelCompiler>(0, architecture, cache);
   return {nominal_platform(gpu), std::make_unique<CodeWithoutDevice>(device, compiler), compiler};
 }
 

@@ -128,6 +128,8 @@ std::string compile_device_code(const std::string& source, Architecture architec
   return code_of(holder.program, form.machine_code);
 }
 
+void open_compiler(Architecture architecture) { device_code_name("", architecture); }
+
 std::string device_code_name(const std::string& source, Architecture architecture) {
   static const std::string same_for_all = sha256(compiler_build() + header_texts());
   std::string decisive = same_for_all;

@@ -32,6 +32,9 @@ std::string compile_device_code(const std::string& source, Architecture architec
 /// of the compiler.
 std::string device_code_name(const std::string& source, Architecture architecture);
 
+/// Opens the compiler, and looks at what device_code_name needs of it, which else the first call of that does.
+void open_compiler(Architecture architecture);
+
 /// Text of a file that was embedded at build time, by its name below src/ ("backend/cuda/kernels/embedding.cu").
 std::string_view embedded_source(std::string_view name);
 

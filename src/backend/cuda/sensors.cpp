@@ -1,29 +1,52 @@
 #include "backend/cuda/sensors.h"
 
-#include "backend/cuda/libraries/nvml.h"
+#include "backend/cuda/libraries/late_library.h"
 
 #include <cuda_runtime_api.h>
 
-#include <utility>
+// What is used of NVML's binary interface. Its header is a package of its own, and these have not changed since NVML 2.
+extern "C" {
+struct nvmlDevice_st;
+int nvmlInit_v2();
+int nvmlShutdown();
+int nvmlDeviceGetHandleByPciBusId_v2(const char* bus, nvmlDevice_st** device);
+int nvmlDeviceGetClockInfo(nvmlDevice_st* device, int clock, unsigned* mhz);
+int nvmlDeviceGetPowerUsage(nvmlDevice_st* device, unsigned* milliwatts);
+int nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_st* device, unsigned long long* millijoules);
+int nvmlDeviceGetTemperature(nvmlDevice_st* device, int sensor, unsigned* celsius);
+int nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_st* device, unsigned long long* reasons);
+}
 
 namespace tokamak::cuda {
 namespace {
 
-constexpr int kClockOfUnits = 1, kSensorOfChip = 0;
+constexpr int kOk = 0, kClockOfUnits = 1, kSensorOfChip = 0;
+
+const LateLibrary& nvml_library() {
+  static const LateLibrary library("libnvidia-ml.so.1", "install NVIDIA's driver");
+  return library;
+}
+
+template <auto* function>
+auto* find(const char* name) {
+  return nvml_library().find<function>(name);
+}
 
 class NvmlSensors : public DeviceSensors {
  public:
-  NvmlSensors(std::unique_ptr<Nvml> nvml, nvmlDevice_st* device) : nvml_(std::move(nvml)), device_(device) {}
+  explicit NvmlSensors(nvmlDevice_st* device) : device_(device) {}
+  ~NvmlSensors() override { find<&nvmlShutdown>("nvmlShutdown")(); }
+  NvmlSensors(const NvmlSensors&) = delete;
+  NvmlSensors& operator=(const NvmlSensors&) = delete;
 
   SensorReading read() override {
-    const Nvml& n = *nvml_;
     unsigned mhz = 0, milliwatts = 0, celsius = 0;
     unsigned long long millijoules = 0, reasons = 0;
-    n.find<&nvmlDeviceGetClockInfo>("nvmlDeviceGetClockInfo")(device_, kClockOfUnits, &mhz);
-    n.find<&nvmlDeviceGetPowerUsage>("nvmlDeviceGetPowerUsage")(device_, &milliwatts);
-    n.find<&nvmlDeviceGetTotalEnergyConsumption>("nvmlDeviceGetTotalEnergyConsumption")(device_, &millijoules);
-    n.find<&nvmlDeviceGetTemperature>("nvmlDeviceGetTemperature")(device_, kSensorOfChip, &celsius);
-    n.find<&nvmlDeviceGetCurrentClocksThrottleReasons>("nvmlDeviceGetCurrentClocksThrottleReasons")(device_, &reasons);
+    find<&nvmlDeviceGetClockInfo>("nvmlDeviceGetClockInfo")(device_, kClockOfUnits, &mhz);
+    find<&nvmlDeviceGetPowerUsage>("nvmlDeviceGetPowerUsage")(device_, &milliwatts);
+    find<&nvmlDeviceGetTotalEnergyConsumption>("nvmlDeviceGetTotalEnergyConsumption")(device_, &millijoules);
+    find<&nvmlDeviceGetTemperature>("nvmlDeviceGetTemperature")(device_, kSensorOfChip, &celsius);
+    find<&nvmlDeviceGetCurrentClocksThrottleReasons>("nvmlDeviceGetCurrentClocksThrottleReasons")(device_, &reasons);
     return {.clock_mhz = double(mhz),
             .watts = 1e-3 * milliwatts,
             .joules = 1e-3 * double(millijoules),
@@ -32,7 +55,6 @@ class NvmlSensors : public DeviceSensors {
   }
 
  private:
-  std::unique_ptr<Nvml> nvml_;
   nvmlDevice_st* device_;
 };
 
@@ -40,13 +62,13 @@ class NvmlSensors : public DeviceSensors {
 
 std::unique_ptr<DeviceSensors> open_sensors(int ordinal) {
   char bus[32] = {};
-  if (cudaDeviceGetPCIBusId(bus, sizeof bus, ordinal) != cudaSuccess) return nullptr;
-  std::unique_ptr<Nvml> nvml = Nvml::open();
+  if (!nvml_library().is_open() || cudaDeviceGetPCIBusId(bus, sizeof bus, ordinal) != cudaSuccess) return nullptr;
+  if (find<&nvmlInit_v2>("nvmlInit_v2")() != kOk) return nullptr;
   nvmlDevice_st* device = nullptr;
-  if (!nvml ||
-      nvml->find<&nvmlDeviceGetHandleByPciBusId_v2>("nvmlDeviceGetHandleByPciBusId_v2")(bus, &device) != kNvmlOk)
-    return nullptr;
-  return std::make_unique<NvmlSensors>(std::move(nvml), device);
+  if (find<&nvmlDeviceGetHandleByPciBusId_v2>("nvmlDeviceGetHandleByPciBusId_v2")(bus, &device) == kOk)
+    return std::make_unique<NvmlSensors>(device);
+  find<&nvmlShutdown>("nvmlShutdown")();
+  return nullptr;
 }
 
 }  // namespace tokamak::cuda

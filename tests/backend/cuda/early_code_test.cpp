@@ -13,7 +13,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <optional>
 #include <set>
+#include <string>
 #include <thread>
 
 namespace tokamak::cuda {
@@ -48,6 +52,35 @@ TEST(EarlyCode, NeedsNoDevice) {
   }
   for (const char* op : {"attention_grad", "multi_adamw", "sum_squares", "float8_weights", "float8_scales", "row"})
     EXPECT_TRUE(ops.contains(op)) << op;
+}
+
+// As the driver has them, for each GPU a folder that is named by its place on the bus.
+TEST(EarlyCode, IsForTheFirstGpuThatIsSeen) {
+  TemporaryFolder folder;
+  auto write = [&](const char* place, const std::string& model) {
+    std::filesystem::create_directories(folder / place);
+    std::ofstream(folder / place / "information") << "Model: \t\t " << model << "\nIRQ:   \t\t 59\n";
+  };
+  auto name = [&] {
+    std::optional<GpuConfig> gpu = expected_gpu(folder.path());
+    return gpu ? gpu->name : "none";
+  };
+  const char* asked = std::getenv("CUDA_VISIBLE_DEVICES");
+  std::string before = asked ? asked : "";
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
+  EXPECT_FALSE(expected_gpu(folder / "nowhere"));
+  EXPECT_EQ(name(), "none");
+  write("0000:9b:00.0", "NVIDIA H200");
+  write("0000:19:00.0", "NVIDIA H100 80GB HBM3");
+  EXPECT_EQ(name(), gpu_model("h100").name);
+  ::setenv("CUDA_VISIBLE_DEVICES", "1", 1);
+  EXPECT_EQ(name(), gpu_model("h200").name);
+  ::setenv("CUDA_VISIBLE_DEVICES", "2", 1);
+  EXPECT_EQ(name(), "none");
+  ::setenv("CUDA_VISIBLE_DEVICES", "0", 1);
+  write("0000:19:00.0", "NVIDIA Made Up 9000");
+  EXPECT_EQ(name(), "none");
+  asked ? ::setenv("CUDA_VISIBLE_DEVICES", before.c_str(), 1) : ::unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
 size_t count_files(const std::filesystem::path& folder) {

@@ -26,7 +26,7 @@ std::string generated_source(const Node&) { fail(); }
 std::unique_ptr<Backend> make_backend(int, const std::filesystem::path&, const std::shared_ptr<KernelCompiler>&) {
   fail();
 }
-std::optional<GpuConfig> expected_gpu() { return std::nullopt; }
+std::optional<GpuConfig> expected_gpu(const std::filesystem::path&) { return std::nullopt; }
 EarlyCode begin_code(const GpuConfig&, const std::filesystem::path&) { fail(); }
 Platform measure_platform(Backend&, int) { fail(); }
 DeviceInfo nominal_device(const GpuConfig&) { fail(); }
