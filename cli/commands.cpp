@@ -29,6 +29,7 @@ std::vector<Command> all_commands() {
       scaling_command(),
       explain_command(),
       plan_command(),
+      precompile_command(),
       completions_command(),
       man_command(),
       complete_command(),

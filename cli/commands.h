@@ -28,6 +28,7 @@ Command import_command();
 Command ladder_command();
 Command man_command();
 Command plan_command();
+Command precompile_command();
 Command prepare_command();
 Command profile_command();
 Command report_command();

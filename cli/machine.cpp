@@ -88,7 +88,11 @@ std::jthread begin_machine(const std::string& device) {
 EarlyStep::EarlyStep(const RunConfig& config) {
   std::optional<GpuConfig> gpu = may_be_first_gpu(config.device) ? cuda::expected_gpu() : std::nullopt;
   if (!gpu) return;
-  code_ = std::make_unique<cuda::EarlyCode>(cuda::begin_code(*gpu, cuda::default_cache()));
+  try {
+    code_ = std::make_unique<cuda::EarlyCode>(cuda::begin_code(*gpu, cuda::default_cache()));
+  } catch (const std::exception&) {
+    return;  // what is missing is told when the GPU itself is opened
+  }
   compiles_ = std::jthread([config, code = code_.get()] {
     try {
       tune_ahead(resolve(config, code->platform.target), code->platform, *code->code);

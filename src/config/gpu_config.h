@@ -27,6 +27,9 @@ struct GpuConfig {
   Figure l2_bytes;
   Figure shared_bytes;  // that one block can have
   Figure load_clock;    // share of the clock at which it has these FLOP/s that a long run leaves it; unknown: 0.9
+
+  /// Whether its units are described, too, as it takes to compile a step for it; else only what they make together.
+  bool has_units() const { return compute_capability.is_known(); }
 };
 
 }  // namespace tokamak

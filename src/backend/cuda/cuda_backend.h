@@ -72,11 +72,23 @@ struct EarlyCode {
 };
 
 /// The kind of the first GPU that this process sees, told by the driver's `folder` before it has begun the GPU, for
-/// which NVML would wait; none where there is no such folder, or the kind is not known.
+/// which NVML would wait; none where there is no such folder, or the kind or its units are not known.
 std::optional<GpuConfig> expected_gpu(const std::filesystem::path& folder = "/proc/driver/nvidia/gpus");
 
 /// Code for device 0, of that kind. UserError where there is no NVRTC.
 EarlyCode begin_code(const GpuConfig& gpu, const std::filesystem::path& cache);
+
+/// Compiles code for GPUs of a kind into the cache, where a start on such a GPU finds it, and needs no GPU.
+class CacheFiller : public CodeAhead {
+ public:
+  struct Progress {
+    int64_t asked = 0, compiled = 0;  // texts
+  };
+  virtual Progress progress() = 0;
+  /// Waits for all. Throws what the compiler has thrown, and UserError where the cache keeps nothing.
+  virtual void finish() = 0;
+};
+std::unique_ptr<CacheFiller> fill_cache(const GpuConfig& gpu, const std::filesystem::path& cache);
 
 /// The device that the backend works on; its bandwidth is measured now (a few milliseconds).
 Platform measure_platform(Backend& backend, int ordinal);

@@ -24,18 +24,38 @@ size_t first_visible_gpu() {
   return index;
 }
 
+Architecture architecture_of(const DeviceInfo& device) { return {device.major, device.minor}; }
+
+void begin(Context& context, const Graph& graph, const Node& node) {
+  try {
+    compile_ahead(context, graph, node);
+  } catch (const std::exception&) {
+    // It fails again, with the node's name, when the kernel itself is compiled.
+  }
+}
+
 class CodeWithoutDevice : public CodeAhead {
  public:
   CodeWithoutDevice(const DeviceInfo& device, std::shared_ptr<KernelCompiler> compiler)
       : context_(device, std::move(compiler)) {}
+  void compile_ahead(const Graph& graph, const Node& node) override { begin(context_, graph, node); }
 
-  void compile_ahead(const Graph& graph, const Node& node) override {
-    try {
-      compile_without_device(context_, graph, node);
-    } catch (const std::exception&) {
-      // It fails again, with the node's name, when the kernel itself is compiled.
-    }
+ private:
+  Context context_;
+};
+
+class CodeInCache : public CacheFiller {
+ public:
+  CodeInCache(const DeviceInfo& device, const std::filesystem::path& cache)
+      : context_(device,
+                 std::make_shared<KernelCompiler>(0, architecture_of(device), cache, 0, KernelCompiler::Makes::kCode)) {
   }
+  void compile_ahead(const Graph& graph, const Node& node) override { begin(context_, graph, node); }
+  Progress progress() override {
+    auto [added, compiled] = context_.compiler->progress();
+    return {added, compiled};
+  }
+  void finish() override { context_.compiler->require_cached(); }
 
  private:
   Context context_;
@@ -53,16 +73,22 @@ std::optional<GpuConfig> expected_gpu(const std::filesystem::path& folder) {
   std::ifstream information(gpus[index] / "information");
   constexpr std::string_view kModel = "Model:";
   for (std::string line; std::getline(information, line);)
-    if (line.starts_with(kModel)) return find_gpu(std::string_view(line).substr(kModel.size()));
+    if (line.starts_with(kModel)) {
+      std::optional<GpuConfig> gpu = find_gpu(std::string_view(line).substr(kModel.size()));
+      return gpu && gpu->has_units() ? gpu : std::nullopt;
+    }
   return std::nullopt;
 }
 
 EarlyCode begin_code(const GpuConfig& gpu, const std::filesystem::path& cache) {
   DeviceInfo device = nominal_device(gpu);
-  Architecture architecture{device.major, device.minor};
-  open_compiler(architecture);  // before this thread opens other libraries, for which compilers would wait
-  auto compiler = std::make_shared<KernelCompiler>(0, architecture, cache);
+  open_compiler(architecture_of(device));  // before this thread opens other libraries, for which compilers would wait
+  auto compiler = std::make_shared<KernelCompiler>(0, architecture_of(device), cache);
   return {nominal_platform(gpu), std::make_unique<CodeWithoutDevice>(device, compiler), compiler};
+}
+
+std::unique_ptr<CacheFiller> fill_cache(const GpuConfig& gpu, const std::filesystem::path& cache) {
+  return std::make_unique<CodeInCache>(nominal_device(gpu), cache);
 }
 
 }  // namespace tokamak::cuda

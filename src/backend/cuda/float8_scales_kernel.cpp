@@ -31,13 +31,15 @@ std::vector<Bound> bounds_of(const Graph& graph, const Node& node) {
   return bounds;
 }
 
+constexpr const char* kScales = "float8_scales";
+
 class Float8ScalesKernel : public Kernel {
  public:
   Float8ScalesKernel(Context& context, const Graph& graph, const Node& node)
       : context_(context), activations_(float8_bounds(node)),
         list_(context, {Piece{}}, kAddresses * int64_t(activations_.size())),
         bounds_(int64_t(activations_.size() * sizeof(Bound))),
-        function_(context.compiler->add("float8_scales", float8_scales_source())) {
+        function_(context.compiler->add(kScales, float8_scales_source())) {
     std::vector<Bound> bounds = bounds_of(graph, node);
     TOKAMAK_CUDA(cudaMemcpyAsync(bounds_.get(), bounds.data(), bounds.size() * sizeof(Bound), cudaMemcpyHostToDevice,
                                  context.queue()));
@@ -72,6 +74,10 @@ std::string float8_scales_source() { return "#include \"backend/cuda/kernels/flo
 
 KernelPtr make_float8_scales_kernel(Context& context, const Graph& graph, const Node& node) {
   return std::make_unique<Float8ScalesKernel>(context, graph, node);
+}
+
+void compile_float8_scales_ahead(Context& context, const Graph&, const Node&) {
+  compile_list_ahead(context, kScales, float8_scales_source());
 }
 
 }  // namespace tokamak::cuda

@@ -68,6 +68,8 @@ int64_t scratch_floats(const ValueTypes& types, const std::vector<StoredCopies>&
   return floats;
 }
 
+constexpr const char* kFind = "largest_of_weights";
+
 class Float8WeightsKernel : public Kernel {
  public:
   Float8WeightsKernel(Context& context, const Graph& graph, const Node& node)
@@ -95,7 +97,7 @@ class Float8WeightsKernel : public Kernel {
       : context_(context), types_(std::move(types)), stored_(stored_copies(node)),
         list_(context, cut_into_pieces(types_, kPiece), kAddresses * int64_t(types_.size())), tiles_(places.tiles),
         longest_(places.longest), places_(int64_t(places.all.size() * sizeof(Place))),
-        find_(context.compiler->add("largest_of_weights", float8_weights_source())),
+        find_(context.compiler->add(kFind, float8_weights_source())),
         cast_(context.compiler->add("cast_weights", float8_weights_source())),
         columns_(context.compiler->add("longest_columns", float8_weights_source())) {
     TOKAMAK_CUDA(cudaMemcpyAsync(places_.get(), places.all.data(), places.all.size() * sizeof(Place),
@@ -141,6 +143,10 @@ bool has_float8_weights(const DeviceInfo& info, const Graph&, const Node&) {
 KernelPtr make_float8_weights_kernel(Context& context, const Graph& graph, const Node& node) {
   if (!has_float8_weights(context.info, graph, node)) return make_reference_kernel(context, graph, node);
   return std::make_unique<Float8WeightsKernel>(context, graph, node);
+}
+
+void compile_float8_weights_ahead(Context& context, const Graph& graph, const Node& node) {
+  if (has_float8_weights(context.info, graph, node)) compile_list_ahead(context, kFind, float8_weights_source());
 }
 
 int64_t float8_weights_scratch(const DeviceInfo&, const Graph& graph, const Node& node) {

@@ -1,10 +1,12 @@
 #include "backend/cuda/kernel_compiler.h"
 
+#include "base/error.h"
 #include "base/start_threads.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <chrono>
 
 namespace tokamak::cuda {
 namespace {
@@ -40,8 +42,9 @@ void DeviceFunction::launch_with(cudaStream_t stream, const LaunchShape& s, void
                                  s.grid.x, s.grid.y, s.grid.z, s.block.x, s.shared_bytes, describe(status)));
 }
 
-KernelCompiler::KernelCompiler(int device, Architecture architecture, const std::filesystem::path& cache, int threads)
-    : device_(device), architecture_(architecture), cache_(cache) {
+KernelCompiler::KernelCompiler(int device, Architecture architecture, const std::filesystem::path& cache, int threads,
+                               Makes makes)
+    : device_(device), architecture_(architecture), makes_(makes), cache_(cache) {
   if (threads <= 0) threads = std::max(1, int(std::thread::hardware_concurrency()));
   threads_ = start_threads(threads, [this](int) { work(); });
 }
@@ -77,6 +80,29 @@ std::shared_ptr<DeviceFunction> KernelCompiler::add(const std::string& name, con
   return function;
 }
 
+KernelCompiler::Progress KernelCompiler::progress() {
+  std::lock_guard lock(mutex_);
+  Progress progress;
+  for (const auto& [source, module] : modules_) {
+    ++progress.added;
+    if (module.wait_for(std::chrono::seconds(0)) == std::future_status::ready) ++progress.compiled;
+  }
+  return progress;
+}
+
+void KernelCompiler::require_cached() {
+  std::unique_lock lock(mutex_);
+  auto modules = modules_;
+  lock.unlock();
+  for (const auto& [source, module] : modules) {
+    module.get();
+    if (cache_.find(device_code_name(source, architecture_)).empty())
+      user_error(
+          "[cache] expected to read the code that was written to the cache, found none; look at the folder's "
+          "owner, mode and free space");
+  }
+}
+
 void KernelCompiler::work() {
   std::unique_lock lock(mutex_);
   while (true) {
@@ -101,6 +127,7 @@ std::string KernelCompiler::code_for(const std::string& source) {
 
 CUmodule KernelCompiler::build(const std::string& source) {
   std::string code = code_for(source);
+  if (makes_ == Makes::kCode) return nullptr;
   TOKAMAK_CUDA(cudaSetDevice(device_));
   CUmodule module = nullptr;
   TOKAMAK_CUDA(cuModuleLoadData(&module, code.c_str()));

@@ -53,9 +53,12 @@ class DeviceFunction {
 
 class KernelCompiler {
  public:
+  /// What becomes of a source: a function on the device, or only code in the cache, which needs no device.
+  enum class Makes : uint8_t { kFunctions, kCode };
   /// `cache`: folder that CodeCache works in; empty: none. `threads`: 0 for one per core; fewer where the system
   /// refuses more, UserError when it refuses all. Needs no device to compile, only to load what was compiled.
-  KernelCompiler(int device, Architecture architecture, const std::filesystem::path& cache, int threads = 0);
+  KernelCompiler(int device, Architecture architecture, const std::filesystem::path& cache, int threads = 0,
+                 Makes makes = Makes::kFunctions);
   ~KernelCompiler();
   KernelCompiler(const KernelCompiler&) = delete;
   KernelCompiler& operator=(const KernelCompiler&) = delete;
@@ -67,6 +70,15 @@ class KernelCompiler {
   /// The function `name` (extern "C") of `source`. Returns at once; equal sources are compiled once.
   std::shared_ptr<DeviceFunction> add(const std::string& name, const std::string& source);
 
+  /// How many sources were added, and how many of them are compiled.
+  struct Progress {
+    int64_t added = 0, compiled = 0;
+  };
+  Progress progress();
+  /// Waits until all are in the cache. Throws what the compiler has thrown, and UserError where the cache keeps
+  /// nothing.
+  void require_cached();
+
  private:
   void work();
   CUmodule build(const std::string& source);
@@ -74,6 +86,7 @@ class KernelCompiler {
 
   int device_;
   Architecture architecture_;
+  Makes makes_;
   CodeCache cache_;
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -41,9 +41,6 @@ struct Row {
 // Where the kernel is only device code, which is compiled in the background from the moment that it is made.
 void by_making(Context& context, const Graph& graph, const Node& node) { make_kernel(context, graph, node); }
 
-// The same of kernels that keep tables in the device's memory.
-void by_making_tables(Context& context, const Graph& graph, const Node& node) { make_kernel(context, graph, node); }
-
 constexpr Row kKernels[] = {
     {&op::adamw8bit, make_adamw8bit_kernel, nullptr, by_making},
     {&op::attention, make_attention_kernel, nullptr, compile_attention_ahead, has_attention},
@@ -58,13 +55,14 @@ constexpr Row kKernels[] = {
     {&op::embedding, make_embedding_kernel, nullptr, by_making},
     {&op::embedding_grad, make_embedding_grad_kernel, embedding_grad_scratch, by_making},
     {&op::flat, make_group_kernel, nullptr, by_making},
-    {&op::float8_scales, make_float8_scales_kernel, nullptr, by_making_tables},
-    {&op::float8_weights, make_float8_weights_kernel, float8_weights_scratch, by_making_tables, has_float8_weights},
+    {&op::float8_scales, make_float8_scales_kernel, nullptr, compile_float8_scales_ahead},
+    {&op::float8_weights, make_float8_weights_kernel, float8_weights_scratch, compile_float8_weights_ahead,
+     has_float8_weights},
     {&op::fused_matmul, make_matmul_kernel, matmul_scratch, compile_matmul_ahead, has_matmul},
     {&op::matmul, make_matmul_kernel, matmul_scratch, compile_matmul_ahead, has_matmul},
-    {&op::multi_add, make_multi_add_kernel, nullptr, by_making_tables},
-    {&op::multi_adamw, make_multi_adamw_kernel, nullptr, by_making_tables},
-    {&op::multi_cast, make_multi_cast_kernel, nullptr, by_making_tables},
+    {&op::multi_add, make_multi_add_kernel, nullptr, compile_multi_add_ahead},
+    {&op::multi_adamw, make_multi_adamw_kernel, nullptr, compile_multi_adamw_ahead},
+    {&op::multi_cast, make_multi_cast_kernel, nullptr, compile_multi_cast_ahead},
     {&op::packed_gate, make_packed_gate_kernel, nullptr, by_making},
     {&op::packed_gate_grad, make_packed_gate_kernel, nullptr, by_making},
     {&op::packed_rotary, make_rotary_kernel, nullptr, by_making},
@@ -75,7 +73,7 @@ constexpr Row kKernels[] = {
     {&op::row, make_group_kernel, group_scratch, by_making},
     {&op::sample_token, make_sample_token_kernel, nullptr, by_making, has_sample_token},
     {&op::slice, make_slice_kernel, nullptr, by_making},
-    {&op::sum_squares, make_sum_squares_kernel, sum_squares_scratch, by_making_tables},
+    {&op::sum_squares, make_sum_squares_kernel, sum_squares_scratch, compile_sum_squares_ahead},
     {&op::transpose, make_transpose_kernel, nullptr, by_making},
     {nullptr, make_reference_kernel, nullptr, nullptr,
      [](const DeviceInfo&, const Graph&, const Node&) { return false; }},
@@ -91,10 +89,6 @@ KernelPtr make_kernel(Context& context, const Graph& graph, const Node& node) {
 
 void compile_ahead(Context& context, const Graph& graph, const Node& node) {
   if (Ahead ahead = find_row(node).ahead) ahead(context, graph, node);
-}
-
-void compile_without_device(Context& context, const Graph& graph, const Node& node) {
-  if (find_row(node).ahead != by_making_tables) compile_ahead(context, graph, node);
 }
 
 bool has_kernel(const DeviceInfo& info, const Graph& graph, const Node& node) {

@@ -10,10 +10,8 @@ using KernelPtr = std::unique_ptr<Kernel>;
 
 /// The kernel of any node.
 KernelPtr make_kernel(Context& context, const Graph& graph, const Node& node);
-/// Begins to compile what device code it will have, where that takes long.
+/// Begins to compile what device code it will have, where that takes long. Needs no device.
 void compile_ahead(Context& context, const Graph& graph, const Node& node);
-/// The same of what takes no memory of the device, so that it may be begun later.
-void compile_without_device(Context& context, const Graph& graph, const Node& node);
 /// What its workspace_bytes() will be, told without a device. What libraries decide is expected from what they did:
 /// cuDNN's gradient as seen on Hopper, cuBLASLt's matmuls at most as they were seen.
 int64_t scratch_bytes(const DeviceInfo& info, const Graph& graph, const Node& node);
@@ -31,7 +29,9 @@ KernelPtr make_embedding_kernel(Context& context, const Graph& graph, const Node
 KernelPtr make_embedding_grad_kernel(Context& context, const Graph& graph, const Node& node);
 /// The reference where the device has no floats of eight bits.
 KernelPtr make_float8_weights_kernel(Context& context, const Graph& graph, const Node& node);
+void compile_float8_weights_ahead(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_float8_scales_kernel(Context& context, const Graph& graph, const Node& node);
+void compile_float8_scales_ahead(Context& context, const Graph& graph, const Node& node);
 /// flat, row and column.
 KernelPtr make_group_kernel(Context& context, const Graph& graph, const Node& node);
 /// matmul and fused_matmul; the reference in number formats that no kernel knows.
@@ -39,9 +39,12 @@ KernelPtr make_matmul_kernel(Context& context, const Graph& graph, const Node& n
 /// Begins to compile its device code, where there is any.
 void compile_matmul_ahead(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_multi_add_kernel(Context& context, const Graph& graph, const Node& node);
+void compile_multi_add_ahead(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_multi_adamw_kernel(Context& context, const Graph& graph, const Node& node);
+void compile_multi_adamw_ahead(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_adamw8bit_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_multi_cast_kernel(Context& context, const Graph& graph, const Node& node);
+void compile_multi_cast_ahead(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_packed_gate_kernel(Context& context, const Graph& graph, const Node& node);  // and its gradient
 KernelPtr make_pad_kernel(Context& context, const Graph& graph, const Node& node);
 /// Any op, by its reference on the host: slow, and the launch cannot be recorded.
@@ -51,6 +54,7 @@ KernelPtr make_rotary_kernel(Context& context, const Graph& graph, const Node& n
 KernelPtr make_sample_token_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_slice_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_sum_squares_kernel(Context& context, const Graph& graph, const Node& node);
+void compile_sum_squares_ahead(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_transpose_kernel(Context& context, const Graph& graph, const Node& node);
 
 /// Whether there is a kernel for a node of the op, where cuDNN does what it may; else its maker gives the reference.

@@ -12,12 +12,14 @@ namespace {
 constexpr int kThreads = 256;         // as kernels/multi_add.cu
 constexpr int64_t kPiece = 16 << 10;  // elements of a block
 
+constexpr const char* kMultiAdd = "multi_add";
+
 class MultiAddKernel : public Kernel {
  public:
   MultiAddKernel(Context& context, const Graph& graph, const Node& node)
       : context_(context), list_(context, cut_into_pieces(types_of(graph, node.outputs), kPiece),
                                  int64_t(node.inputs.size() + node.outputs.size())),
-        function_(context.compiler->add("multi_add", multi_add_source(node.attrs.get_int("terms")))) {}
+        function_(context.compiler->add(kMultiAdd, multi_add_source(node.attrs.get_int("terms")))) {}
 
   void run(std::span<const void* const> in, std::span<void* const> out) override {
     std::vector<const void*> addresses;  // struct Tensor in kernels/multi_add.cu
@@ -44,6 +46,10 @@ std::string multi_add_source(int64_t terms) {
 
 KernelPtr make_multi_add_kernel(Context& context, const Graph& graph, const Node& node) {
   return std::make_unique<MultiAddKernel>(context, graph, node);
+}
+
+void compile_multi_add_ahead(Context& context, const Graph&, const Node& node) {
+  compile_list_ahead(context, kMultiAdd, multi_add_source(node.attrs.get_int("terms")));
 }
 
 }  // namespace tokamak::cuda

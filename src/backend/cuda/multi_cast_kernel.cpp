@@ -16,13 +16,15 @@ namespace {
 constexpr int kThreads = 256;         // as kernels/multi_cast.cu
 constexpr int64_t kPiece = 16 << 10;  // elements of a block
 
+constexpr const char* kMultiCast = "multi_cast";
+
 class MultiCastKernel : public Kernel {
  public:
   MultiCastKernel(Context& context, const Graph& graph, const Node& node)
       : context_(context),
         list_(context, cut_into_pieces(types_of(graph, node.inputs), kPiece), 2 * int64_t(node.inputs.size())),
         places_(cast_places(graph, node)), bytes_(dtype_bytes(graph.dtype(node.outputs[0]))),
-        function_(context.compiler->add("multi_cast", multi_cast_source(graph.dtype(node.outputs[0])))) {}
+        function_(context.compiler->add(kMultiCast, multi_cast_source(graph.dtype(node.outputs[0])))) {}
 
   void run(std::span<const void* const> in, std::span<void* const> out) override {
     std::vector<const void*> addresses;  // struct Tensor in kernels/multi_cast.cu
@@ -54,6 +56,10 @@ std::string multi_cast_source(DType to) {
 
 KernelPtr make_multi_cast_kernel(Context& context, const Graph& graph, const Node& node) {
   return std::make_unique<MultiCastKernel>(context, graph, node);
+}
+
+void compile_multi_cast_ahead(Context& context, const Graph& graph, const Node& node) {
+  compile_list_ahead(context, kMultiCast, multi_cast_source(graph.dtype(node.outputs[0])));
 }
 
 }  // namespace tokamak::cuda

@@ -38,11 +38,17 @@ std::vector<Piece> sum_pieces(const Graph& graph, const Node& node) {
   return pieces;
 }
 
+constexpr const char *kSumPieces = "sum_pieces", *kMultiAdamw = "multi_adamw";
+
+std::string adamw_source_of(const Graph& graph, const Node& node) {
+  return multi_adamw_source(node.attrs, graph.dtype(node.inputs[5]));
+}
+
 class SumSquaresKernel : public Kernel {
  public:
   SumSquaresKernel(Context& context, const Graph& graph, const Node& node)
       : context_(context), list_(context, sum_pieces(graph, node), int64_t(node.inputs.size())),
-        sums_(unsigned(num_sums(graph, node))), sum_pieces_(context.compiler->add("sum_pieces", sum_squares_source())),
+        sums_(unsigned(num_sums(graph, node))), sum_pieces_(context.compiler->add(kSumPieces, sum_squares_source())),
         sum_partials_(context.compiler->add("sum_partials", sum_squares_source())) {}
 
   int64_t workspace_bytes() const override { return int64_t(list_.pieces()) * kPartialBytes; }
@@ -76,8 +82,7 @@ class MultiAdamwKernel : public Kernel {
   MultiAdamwKernel(Context& context, const Graph& graph, const Node& node)
       : context_(context), tensors_(node.attrs.get_ints("decayed").size()),
         list_(context, cut_into_pieces(gradient_types(graph, node), kUpdatePiece), int64_t(tensors_) * kOperands),
-        decayed_(int64_t(tensors_) * 4),
-        function_(context.compiler->add("multi_adamw", multi_adamw_source(node.attrs, graph.dtype(node.inputs[5])))) {
+        decayed_(int64_t(tensors_) * 4), function_(context.compiler->add(kMultiAdamw, adamw_source_of(graph, node))) {
     std::vector<int32_t> decayed;
     for (int64_t d : node.attrs.get_ints("decayed")) decayed.push_back(d != 0);
     TOKAMAK_CUDA(
@@ -129,10 +134,16 @@ std::string multi_adamw_source(const Attrs& attrs, DType state) {
 KernelPtr make_sum_squares_kernel(Context& context, const Graph& graph, const Node& node) {
   return std::make_unique<SumSquaresKernel>(context, graph, node);
 }
+void compile_sum_squares_ahead(Context& context, const Graph&, const Node&) {
+  compile_list_ahead(context, kSumPieces, sum_squares_source());
+}
 int64_t sum_squares_scratch(const DeviceInfo&, const Graph& graph, const Node& node) {
   int64_t pieces = 0, sums = sums_of_tensor(node);  // as sum_pieces() lists them, for any size of model
   for (ValueId input : node.inputs) pieces += sums * ceil_div(num_elements(graph.shape(input)) / sums, kSumPiece);
   return pieces * kPartialBytes;
+}
+void compile_multi_adamw_ahead(Context& context, const Graph& graph, const Node& node) {
+  compile_list_ahead(context, kMultiAdamw, adamw_source_of(graph, node));
 }
 KernelPtr make_multi_adamw_kernel(Context& context, const Graph& graph, const Node& node) {
   return std::make_unique<MultiAdamwKernel>(context, graph, node);

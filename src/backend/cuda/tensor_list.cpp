@@ -8,6 +8,7 @@
 namespace tokamak::cuda {
 namespace {
 
+constexpr const char* kWriteAddresses = "write_addresses";
 constexpr int kAddresses = 256;  // of one launch, whose arguments have to stay below 4 KiB
 
 struct Addresses {
@@ -36,10 +37,15 @@ std::string addresses_source() {
   return fmt::format("constexpr int kAddresses = {};\n#include \"backend/cuda/kernels/addresses.cu\"\n", kAddresses);
 }
 
+void compile_list_ahead(Context& context, const std::string& function, const std::string& source) {
+  context.compiler->add(kWriteAddresses, addresses_source());
+  context.compiler->add(function, source);
+}
+
 TensorList::TensorList(Context& context, const std::vector<Piece>& pieces, int64_t addresses)
     : context_(context), pieces_(unsigned(pieces.size())), piece_table_(int64_t(pieces.size() * sizeof(Piece))),
       address_table_(addresses * int64_t(sizeof(void*))),
-      write_(context.compiler->add("write_addresses", addresses_source())) {
+      write_(context.compiler->add(kWriteAddresses, addresses_source())) {
   TOKAMAK_CUDA(cudaMemcpyAsync(piece_table_.get(), pieces.data(), pieces.size() * sizeof(Piece), cudaMemcpyHostToDevice,
                                context.queue()));
   TOKAMAK_CUDA(cudaStreamSynchronize(context.queue()));

@@ -44,6 +44,9 @@ class TensorList {
   std::shared_ptr<DeviceFunction> write_;
 };
 
+/// Begins to compile a function of `source`, whose kernel has such a list, and what the list itself has.
+void compile_list_ahead(Context& context, const std::string& function, const std::string& source);
+
 /// The function `write_addresses`.
 std::string addresses_source();
 

@@ -197,8 +197,9 @@ std::string describe(CUresult) { return ""; }
 void throw_cuda_error(const char* call, const std::string&) { throw CudaError(call); }
 
 // The function's name says of how many pieces it is.
-KernelCompiler::KernelCompiler(int device, Architecture architecture, const std::filesystem::path& cache, int)
-    : device_(device), architecture_(architecture), cache_(cache) {}
+KernelCompiler::KernelCompiler(int device, Architecture architecture, const std::filesystem::path& cache, int,
+                               Makes makes)
+    : device_(device), architecture_(architecture), makes_(makes), cache_(cache) {}
 KernelCompiler::~KernelCompiler() = default;
 std::shared_ptr<DeviceFunction> KernelCompiler::add(const std::string&, const std::string& source) {
   size_t at = source.find("kPieces = ");
