@@ -15,6 +15,10 @@
 #include "tune/tune.h"
 
 #include <charconv>
+#include <functional>
+#include <stdexcept>
+#include <stop_token>
+#include <utility>
 
 namespace tokamak {
 namespace {
@@ -85,24 +89,47 @@ std::jthread begin_machine(const std::string& device) {
   return std::jthread([] { cuda::begin_device(0); });
 }
 
-EarlyStep::EarlyStep(const RunConfig& config) {
-  std::optional<GpuConfig> gpu = may_be_first_gpu(config.device) ? cuda::expected_gpu() : std::nullopt;
-  if (!gpu) return;
-  try {
-    code_ = std::make_unique<cuda::EarlyCode>(cuda::begin_code(*gpu, cuda::default_cache()));
-  } catch (const std::exception&) {
-    return;  // what is missing is told when the GPU itself is opened
+namespace {
+
+// Ends with an exception when it is to stop.
+class UntilStopped : public CodeAhead {
+ public:
+  UntilStopped(CodeAhead& code, std::stop_token stop) : code_(code), stop_(std::move(stop)) {}
+  void compile_ahead(const Graph& graph, const Node& node) override {
+    if (stop_.stop_requested()) throw std::runtime_error("stopped");
+    code_.compile_ahead(graph, node);
   }
-  compiles_ = std::jthread([config, code = code_.get()] {
-    try {
-      tune_ahead(resolve(config, code->platform.target), code->platform, *code->code);
-    } catch (const std::exception&) {
-      // What is wrong with the run is told when the run itself is made.
-    }
-  });
+
+ private:
+  CodeAhead& code_;
+  std::stop_token stop_;
+};
+
+// What is wrong here is told when the GPU is opened, or the run's own kernels are compiled.
+void compile_early(std::stop_token stop, const RunConfig& config, const cuda::EarlyCode& early) {
+  try {
+    UntilStopped code(*early.code, std::move(stop));
+    tune_ahead(resolve(config, early.platform.target), early.platform, code);
+  } catch (const std::exception&) {
+  }
+}
+
+}  // namespace
+
+EarlyStep::EarlyStep(const RunConfig& config) {
+  try {
+    std::optional<GpuConfig> gpu = may_be_first_gpu(config.device) ? cuda::expected_gpu() : std::nullopt;
+    if (!gpu) return;
+    code_ = std::make_unique<cuda::EarlyCode>(cuda::begin_code(*gpu, cuda::default_cache()));
+    compiles_ = std::jthread(compile_early, config, std::cref(*code_));
+  } catch (const std::exception&) {
+    code_ = nullptr;  // as in compile_early
+  }
 }
 
 EarlyStep::~EarlyStep() = default;
+
+void EarlyStep::stop() { compiles_.request_stop(); }
 
 std::shared_ptr<cuda::KernelCompiler> EarlyStep::compiler() const { return code_ ? code_->compiler : nullptr; }
 

@@ -35,13 +35,16 @@ enum class CpuRates : uint8_t { kMeasured, kTypical };
 std::jthread begin_machine(const std::string& device);
 
 /// The device code of a run's step, compiled while the driver begins the GPU: a run of one rank has its first step the
-/// earlier on a machine that has not compiled it before. Nothing where begin_machine does nothing.
+/// earlier on a machine that has not compiled it before. Nothing where begin_machine does nothing; what goes wrong is
+/// not told.
 class EarlyStep {
  public:
   explicit EarlyStep(const RunConfig& config);
-  ~EarlyStep();
+  ~EarlyStep();  // waits for what is under compilation, unless a backend has the compiler
   EarlyStep(const EarlyStep&) = delete;
   EarlyStep& operator=(const EarlyStep&) = delete;
+  /// Asks for no more: whoever has opened the machine asks itself.
+  void stop();
   /// Null: none.
   std::shared_ptr<cuda::KernelCompiler> compiler() const;
 

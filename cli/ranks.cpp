@@ -63,6 +63,8 @@ void run_alone(const RunConfig& config, const Work& work, Compiles compiles) {
   std::optional<EarlyStep> early;
   if (compiles == Compiles::kStepEarly) early.emplace(config);
   Machine machine = open_machine(config, CpuRates::kMeasured, early ? early->compiler() : nullptr);
+  if (early) early->stop();
+  if (!machine.is_gpu) early.reset();
   work({config, machine, nullptr});
 }
 

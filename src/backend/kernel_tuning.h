@@ -8,6 +8,7 @@
 
 namespace tokamak {
 
+/// Takes the kernels of a step before they are compiled one by one; a backend does, and what compiles without a device.
 class CodeAhead {
  public:
   virtual ~CodeAhead() = default;

@@ -100,7 +100,7 @@ void StepForms::prepare(const StepForm& best) {
 
 void StepForms::prepare_formats(const StepForm& best) {
   for (const std::set<std::string>& products : best.float8)
-    prepare_trial(best, with(best.refused, products), &StepForm::kernels);
+    prepare_trial(best, refuse_both(best.refused, products), &StepForm::kernels);
 }
 
 void StepForms::prepare_groups(const StepForm& best, const std::set<std::string>& tried) {
@@ -143,7 +143,7 @@ void StepForms::compile_ahead(const StepForm& form, StepForm::NodeAt at) {
   if (compiled_.insert(kernel_key(kernel.graph, kernel.node)).second) code_.compile_ahead(kernel.graph, kernel.node);
 }
 
-std::set<std::string> with(std::set<std::string> refused, const std::set<std::string>& more) {
+std::set<std::string> refuse_both(std::set<std::string> refused, const std::set<std::string>& more) {
   refused.insert(more.begin(), more.end());
   return refused;
 }

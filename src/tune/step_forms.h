@@ -32,8 +32,10 @@ struct StepForm {
 
 class StepForms {
  public:
-  /// `platform` and `code` stay the caller's; what the platform has measured counts from then on.
+  /// `platform`, whose prices are read at each compile, and `code` must outlive it.
   StepForms(const ResolvedRun& run, const Platform& platform, CodeAhead& code);
+  StepForms(const StepForms&) = delete;
+  StepForms& operator=(const StepForms&) = delete;
 
   /// Of the run as it is, and of the one that choices are made for.
   StepForm compile(const std::set<std::string>& refused) const { return compile(run_, refused); }
@@ -68,8 +70,8 @@ class StepForms {
   std::set<std::string> compiled_;                    // by kernel_key
 };
 
-/// Both together.
-std::set<std::string> with(std::set<std::string> refused, const std::set<std::string>& more);
+/// What a form does without that does without both.
+std::set<std::string> refuse_both(std::set<std::string> refused, const std::set<std::string>& more);
 
 /// Matmul groups of `trial` that `best` has not.
 std::vector<std::string> new_groups(const StepForm& best, const StepForm& trial);

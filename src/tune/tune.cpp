@@ -112,7 +112,7 @@ class Tuner {
   }
 
   bool try_in_16_bits(const std::set<std::string>& products) {
-    StepForm trial = take_trial(with(best_.refused, products), &StepForm::kernels);
+    StepForm trial = take_trial(refuse_both(best_.refused, products), &StepForm::kernels);
     if (seconds(trial) >= kGain * seconds(best_)) return false;
     best_ = std::move(trial);
     return true;

@@ -28,7 +28,8 @@ enum class Measure : uint8_t {
 Platform tune(const ResolvedRun& run, Platform platform, Backend& backend, Measure measure = Measure::kAll,
               std::string_view kept = {});
 
-/// Begins to compile what `tune` would begin to compile on a platform like this one, which no backend has yet.
+/// Begins to compile what `tune`, where nothing is kept, would begin to compile on a platform like this one, which no
+/// backend has yet. Throws what `code` throws, which is how to stop it.
 void tune_ahead(const ResolvedRun& run, const Platform& expected, CodeAhead& code);
 
 /// Lets the backend choose kernels for what other stages of a pipeline have and `stage` has not, so that run_choices

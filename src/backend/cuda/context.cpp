@@ -3,16 +3,15 @@
 #include "backend/cuda/matmul_library.h"
 
 namespace tokamak::cuda {
-namespace {
 
 std::shared_ptr<KernelCompiler> compiler_for(const DeviceInfo& device, const std::filesystem::path& cache,
                                              const std::shared_ptr<KernelCompiler>& early) {
   Architecture architecture{device.major, device.minor};
-  if (early && early->is_for(device.ordinal, architecture)) return early;
-  return std::make_shared<KernelCompiler>(device.ordinal, architecture, cache);
+  if (!early || !early->is_for(device.ordinal, architecture))
+    return std::make_shared<KernelCompiler>(device.ordinal, architecture, cache);
+  early->begin_loading();
+  return early;
 }
-
-}  // namespace
 
 Context::Context(const DeviceInfo& device, const std::filesystem::path& folder,
                  const std::shared_ptr<KernelCompiler>& early)

@@ -9,8 +9,12 @@ namespace tokamak::cuda {
 struct CudnnPlans;
 class MatmulLibrary;
 
+/// `early`, which then makes functions, where it is for such a device; else a new one. `early` may be null.
+std::shared_ptr<KernelCompiler> compiler_for(const DeviceInfo& device, const std::filesystem::path& cache,
+                                             const std::shared_ptr<KernelCompiler>& early);
+
 struct Context {
-  /// `early`: a compiler that is used if it is for such a device; null: none.
+  /// `early`: see compiler_for.
   Context(const DeviceInfo& device, const std::filesystem::path& cache,
           const std::shared_ptr<KernelCompiler>& early = nullptr);
   /// To compile device code alone: without a stream, and without products that a library does.

@@ -72,7 +72,8 @@ struct EarlyCode {
 };
 
 /// The kind of the first GPU that this process sees, told by the driver's `folder` before it has begun the GPU, for
-/// which NVML would wait; none where there is no such folder, or the kind or its units are not known.
+/// which NVML would wait. None where there is no such folder, the kind or its units are not known, or
+/// CUDA_VISIBLE_DEVICES does not begin with a number.
 std::optional<GpuConfig> expected_gpu(const std::filesystem::path& folder = "/proc/driver/nvidia/gpus");
 
 /// Code for device 0, of that kind. UserError where there is no NVRTC.
@@ -85,17 +86,19 @@ class CacheFiller : public CodeAhead {
     int64_t asked = 0, compiled = 0;  // texts
   };
   virtual Progress progress() = 0;
-  /// Waits for all. Throws what the compiler has thrown, and UserError where the cache keeps nothing.
+  /// Waits for all; throws what the compiler has thrown.
   virtual void finish() = 0;
 };
+/// UserError where the cache keeps nothing.
 std::unique_ptr<CacheFiller> fill_cache(const GpuConfig& gpu, const std::filesystem::path& cache);
 
 /// The device that the backend works on; its bandwidth is measured now (a few milliseconds).
 Platform measure_platform(Backend& backend, int ordinal);
 
 /// A described GPU, or an H200: for planning and explaining without one.
-DeviceInfo nominal_device(const GpuConfig& gpu);
 Platform nominal_platform(const GpuConfig& gpu);
 Platform nominal_platform();
+/// The same as a driver would describe it.
+DeviceInfo nominal_device(const GpuConfig& gpu);
 
 }  // namespace tokamak::cuda

@@ -1,7 +1,9 @@
 // Device code for a GPU that the driver is still beginning.
+#include "backend/cuda/code_cache.h"
 #include "backend/cuda/context.h"
 #include "backend/cuda/cuda_backend.h"
 #include "backend/cuda/kernels.h"
+#include "base/error.h"
 #include "config/gpus.h"
 
 #include <algorithm>
@@ -9,36 +11,44 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace tokamak::cuda {
 namespace {
 
-// Of what this process sees the first, as the bus counts. Where CUDA counts otherwise that is another GPU, mostly of
-// the same kind.
-size_t first_visible_gpu() {
+// Of what this process sees the first, as the bus counts; none where it is told otherwise than by a number, which may
+// be that it sees none. Where CUDA counts otherwise it is another GPU, mostly of the same kind.
+std::optional<size_t> first_visible_gpu() {
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (!visible) return 0;
   size_t index = 0;
-  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES"))
-    std::from_chars(visible, visible + std::strlen(visible), index);
-  return index;
+  bool is_number = std::from_chars(visible, visible + std::strlen(visible), index).ec == std::errc();
+  return is_number ? std::optional(index) : std::nullopt;
+}
+
+// By their places on the bus.
+std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::vector<std::filesystem::path> entries;
+  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+    entries.push_back(at->path());
+  std::sort(entries.begin(), entries.end());
+  return entries;
 }
 
 Architecture architecture_of(const DeviceInfo& device) { return {device.major, device.minor}; }
 
-void begin(Context& context, const Graph& graph, const Node& node) {
-  try {
-    compile_ahead(context, graph, node);
-  } catch (const std::exception&) {
-    // It fails again, with the node's name, when the kernel itself is compiled.
-  }
+std::shared_ptr<KernelCompiler> compiler_of_code(const DeviceInfo& device, const std::filesystem::path& cache) {
+  return std::make_shared<KernelCompiler>(0, architecture_of(device), cache, 0, KernelCompiler::Makes::kCode);
 }
 
 class CodeWithoutDevice : public CodeAhead {
  public:
   CodeWithoutDevice(const DeviceInfo& device, std::shared_ptr<KernelCompiler> compiler)
       : context_(device, std::move(compiler)) {}
-  void compile_ahead(const Graph& graph, const Node& node) override { begin(context_, graph, node); }
+  void compile_ahead(const Graph& graph, const Node& node) override { cuda::compile_ahead(context_, graph, node); }
 
  private:
   Context context_;
@@ -47,30 +57,36 @@ class CodeWithoutDevice : public CodeAhead {
 class CodeInCache : public CacheFiller {
  public:
   CodeInCache(const DeviceInfo& device, const std::filesystem::path& cache)
-      : context_(device,
-                 std::make_shared<KernelCompiler>(0, architecture_of(device), cache, 0, KernelCompiler::Makes::kCode)) {
-  }
-  void compile_ahead(const Graph& graph, const Node& node) override { begin(context_, graph, node); }
+      : context_(device, compiler_of_code(device, cache)) {}
+  void compile_ahead(const Graph& graph, const Node& node) override { cuda::compile_ahead(context_, graph, node); }
   Progress progress() override {
     auto [added, compiled] = context_.compiler->progress();
     return {added, compiled};
   }
-  void finish() override { context_.compiler->require_cached(); }
+  void finish() override { context_.compiler->finish(); }
 
  private:
   Context context_;
 };
 
+void require_keeping(const std::filesystem::path& cache) {
+  constexpr const char *kProbe = "probe", *kText = "kept";
+  CodeCache code(cache);
+  code.put(kProbe, kText);
+  if (code.find(kProbe) != kText)
+    user_error(
+        "[cache] expected a folder that keeps code, got {}; look at its owner, mode and free space, or name another in "
+        "TOKAMAK_CACHE",
+        cache.string());
+}
+
 }  // namespace
 
 std::optional<GpuConfig> expected_gpu(const std::filesystem::path& folder) {
-  std::error_code none;
-  std::vector<std::filesystem::path> gpus;  // by their places on the bus
-  for (const auto& entry : std::filesystem::directory_iterator(folder, none)) gpus.push_back(entry.path());
-  std::sort(gpus.begin(), gpus.end());
-  size_t index = first_visible_gpu();
-  if (index >= gpus.size()) return std::nullopt;
-  std::ifstream information(gpus[index] / "information");
+  std::vector<std::filesystem::path> gpus = entries_of(folder);
+  std::optional<size_t> first = first_visible_gpu();
+  if (!first || *first >= gpus.size()) return std::nullopt;
+  std::ifstream information(gpus[*first] / "information");
   constexpr std::string_view kModel = "Model:";
   for (std::string line; std::getline(information, line);)
     if (line.starts_with(kModel)) {
@@ -83,11 +99,12 @@ std::optional<GpuConfig> expected_gpu(const std::filesystem::path& folder) {
 EarlyCode begin_code(const GpuConfig& gpu, const std::filesystem::path& cache) {
   DeviceInfo device = nominal_device(gpu);
   open_compiler(architecture_of(device));  // before this thread opens other libraries, for which compilers would wait
-  auto compiler = std::make_shared<KernelCompiler>(0, architecture_of(device), cache);
+  std::shared_ptr<KernelCompiler> compiler = compiler_of_code(device, cache);
   return {nominal_platform(gpu), std::make_unique<CodeWithoutDevice>(device, compiler), compiler};
 }
 
 std::unique_ptr<CacheFiller> fill_cache(const GpuConfig& gpu, const std::filesystem::path& cache) {
+  require_keeping(cache);
   return std::make_unique<CodeInCache>(nominal_device(gpu), cache);
 }
 

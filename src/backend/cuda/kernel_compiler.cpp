@@ -1,12 +1,11 @@
 #include "backend/cuda/kernel_compiler.h"
 
-#include "base/error.h"
 #include "base/start_threads.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <chrono>
+#include <utility>
 
 namespace tokamak::cuda {
 namespace {
@@ -59,20 +58,27 @@ KernelCompiler::~KernelCompiler() {
   for (CUmodule module : loaded_modules_) cuModuleUnload(module);
 }
 
+void KernelCompiler::begin_loading() {
+  std::lock_guard lock(mutex_);
+  makes_ = Makes::kFunctions;
+}
+
 std::shared_ptr<DeviceFunction> KernelCompiler::add(const std::string& name, const std::string& source) {
   std::lock_guard lock(mutex_);
-  auto [module, fresh] = modules_.try_emplace(source);
-  if (fresh) {
-    auto task = std::make_shared<std::packaged_task<CUmodule()>>([this, source] { return build(source); });
-    module->second = task->get_future().share();
-    tasks_.push_back([task] { (*task)(); });
-    changed_.notify_one();
-  }
+  std::shared_ptr<Module>& module = modules_[source];
+  bool fresh = !module;
+  if (fresh) module = std::make_shared<Module>();
+  bool wanted = makes_ == Makes::kFunctions && !std::exchange(module->wanted, makes_ == Makes::kFunctions);
+  if (fresh)
+    tasks_.push_back([this, source, module] { compile(source, *module); });
+  else if (wanted && module->compiled)
+    tasks_.push_front([this, module] { load(*module); });
+  if (fresh || wanted) changed_.notify_all();
   std::shared_ptr<DeviceFunction>& function = functions_[{name, source}];
   if (!function) {
-    auto lookup = [name, architecture = architecture_, built = module->second] {
+    auto lookup = [name, architecture = architecture_, loaded = module->loaded] {
       DeviceFunction::Loaded found{.early = can_launch_early(architecture)};
-      TOKAMAK_CUDA(cuModuleGetFunction(&found.function, built.get(), name.c_str()));
+      TOKAMAK_CUDA(cuModuleGetFunction(&found.function, loaded.get(), name.c_str()));
       return found;
     };
     function = std::make_shared<DeviceFunction>(name, std::async(std::launch::deferred, lookup).share());
@@ -82,24 +88,16 @@ std::shared_ptr<DeviceFunction> KernelCompiler::add(const std::string& name, con
 
 KernelCompiler::Progress KernelCompiler::progress() {
   std::lock_guard lock(mutex_);
-  Progress progress;
-  for (const auto& [source, module] : modules_) {
-    ++progress.added;
-    if (module.wait_for(std::chrono::seconds(0)) == std::future_status::ready) ++progress.compiled;
-  }
+  Progress progress{.added = int64_t(modules_.size())};
+  for (const auto& [source, module] : modules_) progress.compiled += module->compiled;
   return progress;
 }
 
-void KernelCompiler::require_cached() {
+void KernelCompiler::finish() {
   std::unique_lock lock(mutex_);
-  auto modules = modules_;
-  lock.unlock();
-  for (const auto& [source, module] : modules) {
-    module.get();
-    if (cache_.find(device_code_name(source, architecture_)).empty())
-      user_error(
-          "[cache] expected to read the code that was written to the cache, found none; look at the folder's "
-          "owner, mode and free space");
+  for (const auto& [source, module] : modules_) {
+    changed_.wait(lock, [&one = *module] { return one.compiled; });
+    if (module->error) std::rethrow_exception(module->error);
   }
 }
 
@@ -125,15 +123,36 @@ std::string KernelCompiler::code_for(const std::string& source) {
   return code;
 }
 
-CUmodule KernelCompiler::build(const std::string& source) {
-  std::string code = code_for(source);
-  if (makes_ == Makes::kCode) return nullptr;
-  TOKAMAK_CUDA(cudaSetDevice(device_));
-  CUmodule module = nullptr;
-  TOKAMAK_CUDA(cuModuleLoadData(&module, code.c_str()));
-  std::lock_guard lock(mutex_);
-  loaded_modules_.push_back(module);
-  return module;
+void KernelCompiler::compile(const std::string& source, Module& module) {
+  std::string code;
+  std::exception_ptr error;
+  try {
+    code = code_for(source);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  std::unique_lock lock(mutex_);
+  module.code = std::move(code), module.error = error, module.compiled = true;
+  bool wanted = module.wanted;
+  lock.unlock();
+  changed_.notify_all();
+  if (wanted) load(module);
+}
+
+void KernelCompiler::load(Module& module) {
+  try {
+    if (module.error) std::rethrow_exception(module.error);
+    TOKAMAK_CUDA(cudaSetDevice(device_));
+    CUmodule loaded = nullptr;
+    TOKAMAK_CUDA(cuModuleLoadData(&loaded, module.code.c_str()));
+    module.code = {};
+    std::unique_lock lock(mutex_);
+    loaded_modules_.push_back(loaded);
+    lock.unlock();
+    module.promise.set_value(loaded);
+  } catch (...) {
+    module.promise.set_exception(std::current_exception());
+  }
 }
 
 }  // namespace tokamak::cuda

@@ -53,10 +53,11 @@ class DeviceFunction {
 
 class KernelCompiler {
  public:
-  /// What becomes of a source: a function on the device, or only code in the cache, which needs no device.
+  /// What is made of a source: functions on the device, or only their code, which needs no device.
   enum class Makes : uint8_t { kFunctions, kCode };
+
   /// `cache`: folder that CodeCache works in; empty: none. `threads`: 0 for one per core; fewer where the system
-  /// refuses more, UserError when it refuses all. Needs no device to compile, only to load what was compiled.
+  /// refuses more, UserError when it refuses all.
   KernelCompiler(int device, Architecture architecture, const std::filesystem::path& cache, int threads = 0,
                  Makes makes = Makes::kFunctions);
   ~KernelCompiler();
@@ -67,7 +68,11 @@ class KernelCompiler {
     return device == device_ && architecture == architecture_;
   }
 
-  /// The function `name` (extern "C") of `source`. Returns at once; equal sources are compiled once.
+  /// From now on functions are made, of what is added from now on, be it for a second time.
+  void begin_loading();
+
+  /// The function `name` (extern "C") of `source`. Returns at once; equal sources are compiled once. As long as only
+  /// code is made, nobody may wait for the function.
   std::shared_ptr<DeviceFunction> add(const std::string& name, const std::string& source);
 
   /// How many sources were added, and how many of them are compiled.
@@ -75,13 +80,23 @@ class KernelCompiler {
     int64_t added = 0, compiled = 0;
   };
   Progress progress();
-  /// Waits until all are in the cache. Throws what the compiler has thrown, and UserError where the cache keeps
-  /// nothing.
-  void require_cached();
+  /// Waits until all are compiled; throws what the compiler has thrown.
+  void finish();
 
  private:
+  // Of one source.
+  struct Module {
+    bool wanted = false;    // on the device
+    bool compiled = false;  // there is code, or an error
+    std::string code;
+    std::exception_ptr error;
+    std::promise<CUmodule> promise;
+    std::shared_future<CUmodule> loaded = promise.get_future().share();
+  };
+
   void work();
-  CUmodule build(const std::string& source);
+  void compile(const std::string& source, Module& module);
+  void load(Module& module);
   std::string code_for(const std::string& source);
 
   int device_;
@@ -91,7 +106,7 @@ class KernelCompiler {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> tasks_;
-  std::map<std::string, std::shared_future<CUmodule>> modules_;  // by source
+  std::map<std::string, std::shared_ptr<Module>> modules_;  // by source
   std::map<std::pair<std::string, std::string>, std::shared_ptr<DeviceFunction>> functions_;
   std::vector<CUmodule> loaded_modules_;
   bool closing_ = false;

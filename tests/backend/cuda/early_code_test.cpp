@@ -12,13 +12,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <fstream>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
-#include <thread>
 
 namespace tokamak::cuda {
 namespace {
@@ -75,8 +74,10 @@ TEST(EarlyCode, IsForTheFirstGpuThatIsSeen) {
   EXPECT_EQ(name(), gpu_model("h100").name);
   ::setenv("CUDA_VISIBLE_DEVICES", "1", 1);
   EXPECT_EQ(name(), gpu_model("h200").name);
-  ::setenv("CUDA_VISIBLE_DEVICES", "2", 1);
-  EXPECT_EQ(name(), "none");
+  for (const char* none : {"2", "", "-1", "GPU-0a1b2c3d"}) {
+    ::setenv("CUDA_VISIBLE_DEVICES", none, 1);
+    EXPECT_EQ(name(), "none") << none;
+  }
   ::setenv("CUDA_VISIBLE_DEVICES", "0", 1);
   for (const char* model : {"NVIDIA Made Up 9000", "NVIDIA B200"}) {  // of this the units are not described
     write("0000:19:00.0", model);
@@ -91,17 +92,25 @@ size_t count_files(const std::filesystem::path& folder) {
   return size_t(std::count_if(begin(all), end(all), [](const auto& entry) { return entry.is_regular_file(); }));
 }
 
-TEST(EarlyCode, IsInTheCacheWhenTheDeviceHasBegun) {
+TEST(EarlyCode, FillsACacheThatABackendReads) {
   TemporaryFolder folder;
-  EarlyCode early = begin_code(h200(), folder.path());
-  EXPECT_TRUE(early.compiler->is_for(0, {9, 0}));
-  EXPECT_FALSE(early.compiler->is_for(1, {9, 0}) || early.compiler->is_for(0, {8, 0}));
-  RunConfig config = large(Precision::kBf16);
-  tune_ahead(resolve(config, early.platform.target), early.platform, *early.code);
-  auto until = std::chrono::steady_clock::now() + std::chrono::minutes(2);
-  while (count_files(folder.path()) == 0 && std::chrono::steady_clock::now() < until)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  EXPECT_GT(count_files(folder.path()), 0U);
+  std::unique_ptr<CacheFiller> filler = fill_cache(h200(), folder.path());
+  Platform platform = nominal_platform(h200());
+  tune_ahead(resolve(large(Precision::kBf16), platform.target), platform, *filler);
+  filler->finish();
+  auto [asked, compiled] = filler->progress();
+  EXPECT_GT(asked, 20);
+  EXPECT_EQ(compiled, asked);
+  EXPECT_EQ(int64_t(count_files(folder.path())), asked + 1) << "and one to see whether it keeps any";
+}
+
+TEST(EarlyCode, IsOfTheCompilerThatTheBackendThenHas) {
+  EarlyCode early = begin_code(h200(), "");
+  DeviceInfo device = nominal_device(h200()), older = device, other = device;
+  older.major = 8, other.ordinal = 1;
+  EXPECT_EQ(compiler_for(device, "", early.compiler), early.compiler);
+  for (const DeviceInfo& another : {older, other}) EXPECT_NE(compiler_for(another, "", early.compiler), early.compiler);
+  EXPECT_NE(compiler_for(device, "", nullptr), nullptr);
 }
 
 }  // namespace
