@@ -68,7 +68,7 @@ std::shared_ptr<DeviceFunction> KernelCompiler::add(const std::string& name, con
   std::shared_ptr<Module>& module = modules_[source];
   bool fresh = !module;
   if (fresh) module = std::make_shared<Module>();
-  bool wanted = makes_ == Makes::kFunctions && !std::exchange(module->wanted, makes_ == Makes::kFunctions);
+  bool wanted = makes_ == Makes::kFunctions && !std::exchange(module->wanted, true);  // since now
   if (fresh)
     tasks_.push_back([this, source, module] { compile(source, *module); });
   else if (wanted && module->compiled)

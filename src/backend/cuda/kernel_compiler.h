@@ -68,7 +68,7 @@ class KernelCompiler {
     return device == device_ && architecture == architecture_;
   }
 
-  /// From now on functions are made, of what is added from now on, be it for a second time.
+  /// From now on functions are made of what is added. What was added before has to be added again.
   void begin_loading();
 
   /// The function `name` (extern "C") of `source`. Returns at once; equal sources are compiled once. As long as only
