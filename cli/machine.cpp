@@ -106,10 +106,11 @@ class UntilStopped : public CodeAhead {
 };
 
 // What is wrong here is told when the GPU is opened, or the run's own kernels are compiled.
-void compile_early(std::stop_token stop, const RunConfig& config, const cuda::EarlyCode& early) {
+void compile_early(std::stop_token stop, const RunConfig& config, const GpuConfig& gpu, cuda::EarlyCode& early) {
   try {
-    UntilStopped code(*early.code, std::move(stop));
-    tune_ahead(resolve(config, early.platform.target), early.platform, code);
+    UntilStopped code(early, std::move(stop));
+    Platform expected = cuda::nominal_platform(gpu);
+    tune_ahead(resolve(config, expected.target), expected, code);
   } catch (const std::exception&) {
   }
 }
@@ -120,8 +121,8 @@ EarlyStep::EarlyStep(const RunConfig& config) {
   try {
     std::optional<GpuConfig> gpu = may_be_first_gpu(config.device) ? cuda::expected_gpu() : std::nullopt;
     if (!gpu) return;
-    code_ = std::make_unique<cuda::EarlyCode>(cuda::begin_code(*gpu, cuda::default_cache()));
-    compiles_ = std::jthread(compile_early, config, std::cref(*code_));
+    code_ = cuda::begin_code(*gpu, cuda::default_cache());
+    compiles_ = std::jthread(compile_early, config, *gpu, std::ref(*code_));
   } catch (const std::exception&) {
     code_ = nullptr;  // as in compile_early
   }
@@ -131,7 +132,7 @@ EarlyStep::~EarlyStep() = default;
 
 void EarlyStep::stop() { compiles_.request_stop(); }
 
-std::shared_ptr<cuda::KernelCompiler> EarlyStep::compiler() const { return code_ ? code_->compiler : nullptr; }
+std::shared_ptr<cuda::KernelCompiler> EarlyStep::compiler() const { return code_ ? code_->compiler() : nullptr; }
 
 Machine open_machine(const RunConfig& config, CpuRates rates, const std::shared_ptr<cuda::KernelCompiler>& early) {
   int ordinal = parse_device(config.device);

@@ -13,7 +13,7 @@ namespace tokamak {
 struct RunConfig;
 namespace cuda {
 class KernelCompiler;
-struct EarlyCode;
+class EarlyCode;
 }  // namespace cuda
 
 struct Machine {

@@ -57,18 +57,19 @@ int run_precompile(const PrecompileOptions& options) {
   Platform platform = cuda::nominal_platform(gpu);  // tells where the program was built without CUDA
   std::filesystem::path cache = require_cache();
   auto begin = std::chrono::steady_clock::now();
-  std::unique_ptr<cuda::CacheFiller> filler = cuda::fill_cache(gpu, cache);
-  tune_ahead(resolve(config, platform.target), platform, *filler);
+  cuda::require_keeping(cache);
+  std::unique_ptr<cuda::EarlyCode> code = cuda::begin_code(gpu, cache);
+  tune_ahead(resolve(config, platform.target), platform, *code);
   {
     ProgressLine line;
-    for (auto all = filler->progress(); all.compiled < all.asked; all = filler->progress()) {
+    for (auto all = code->progress(); all.compiled < all.asked; all = code->progress()) {
       line.show("compiling", all.compiled, all.asked);
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
   }
-  filler->finish();
+  code->finish();
   std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-  fmt::print("{} sources of device code for {} are compiled in {} ({:.1f} s)\n", filler->progress().asked, gpu.name,
+  fmt::print("{} sources of device code for {} are compiled in {} ({:.1f} s)\n", code->progress().asked, gpu.name,
              printable(cache.string()), seconds.count());
   return 0;
 }

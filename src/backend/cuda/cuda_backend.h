@@ -64,33 +64,29 @@ std::string generated_source(const Node& node);
 std::unique_ptr<Backend> make_backend(int ordinal, const std::filesystem::path& cache,
                                       const std::shared_ptr<KernelCompiler>& early = nullptr);
 
-/// Device code that is compiled while the driver begins the first GPU.
-struct EarlyCode {
-  Platform platform;  // what the GPU is expected to be
-  std::unique_ptr<CodeAhead> code;
-  std::shared_ptr<KernelCompiler> compiler;  // for make_backend
-};
-
 /// The kind of the first GPU that this process sees, told by the driver's `folder` before it has begun the GPU, for
 /// which NVML would wait. None where there is no such folder, the kind or its units are not known, or
 /// CUDA_VISIBLE_DEVICES does not begin with a number.
 std::optional<GpuConfig> expected_gpu(const std::filesystem::path& folder = "/proc/driver/nvidia/gpus");
 
-/// Code for device 0, of that kind. UserError where there is no NVRTC.
-EarlyCode begin_code(const GpuConfig& gpu, const std::filesystem::path& cache);
-
-/// Compiles code for GPUs of a kind into the cache, where a start on such a GPU finds it, and needs no GPU.
-class CacheFiller : public CodeAhead {
+/// Device code for GPUs of a kind, which takes none to compile. It is for the cache, where a start on such a GPU finds
+/// it, and for a backend of device 0 that is given the compiler.
+class EarlyCode : public CodeAhead {
  public:
   struct Progress {
-    int64_t asked = 0, compiled = 0;  // texts
+    int64_t asked = 0, compiled = 0;  // sources
   };
   virtual Progress progress() = 0;
   /// Waits for all; throws what the compiler has thrown.
   virtual void finish() = 0;
+  virtual const std::shared_ptr<KernelCompiler>& compiler() const = 0;
 };
+
+/// UserError where there is no NVRTC.
+std::unique_ptr<EarlyCode> begin_code(const GpuConfig& gpu, const std::filesystem::path& cache);
+
 /// UserError where the cache keeps nothing.
-std::unique_ptr<CacheFiller> fill_cache(const GpuConfig& gpu, const std::filesystem::path& cache);
+void require_keeping(const std::filesystem::path& cache);
 
 /// The device that the backend works on; its bandwidth is measured now (a few milliseconds).
 Platform measure_platform(Backend& backend, int ordinal);

@@ -38,47 +38,22 @@ std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folde
   return entries;
 }
 
-Architecture architecture_of(const DeviceInfo& device) { return {device.major, device.minor}; }
-
-std::shared_ptr<KernelCompiler> compiler_of_code(const DeviceInfo& device, const std::filesystem::path& cache) {
-  return std::make_shared<KernelCompiler>(0, architecture_of(device), cache, 0, KernelCompiler::Makes::kCode);
-}
-
-class CodeWithoutDevice : public CodeAhead {
+class CodeWithoutDevice : public EarlyCode {
  public:
-  CodeWithoutDevice(const DeviceInfo& device, std::shared_ptr<KernelCompiler> compiler)
-      : context_(device, std::move(compiler)) {}
-  void compile_ahead(const Graph& graph, const Node& node) override { cuda::compile_ahead(context_, graph, node); }
-
- private:
-  Context context_;
-};
-
-class CodeInCache : public CacheFiller {
- public:
-  CodeInCache(const DeviceInfo& device, const std::filesystem::path& cache)
-      : context_(device, compiler_of_code(device, cache)) {}
+  CodeWithoutDevice(const DeviceInfo& device, const std::filesystem::path& cache)
+      : context_(device, std::make_shared<KernelCompiler>(0, Architecture{device.major, device.minor}, cache, 0,
+                                                          KernelCompiler::Makes::kCode)) {}
   void compile_ahead(const Graph& graph, const Node& node) override { cuda::compile_ahead(context_, graph, node); }
   Progress progress() override {
     auto [added, compiled] = context_.compiler->progress();
     return {added, compiled};
   }
   void finish() override { context_.compiler->finish(); }
+  const std::shared_ptr<KernelCompiler>& compiler() const override { return context_.compiler; }
 
  private:
   Context context_;
 };
-
-void require_keeping(const std::filesystem::path& cache) {
-  constexpr const char *kProbe = "probe", *kText = "kept";
-  CodeCache code(cache);
-  code.put(kProbe, kText);
-  if (code.find(kProbe) != kText)
-    user_error(
-        "[cache] expected a folder that keeps code, got {}; look at its owner, mode and free space, or name another in "
-        "TOKAMAK_CACHE",
-        cache.string());
-}
 
 }  // namespace
 
@@ -96,16 +71,21 @@ std::optional<GpuConfig> expected_gpu(const std::filesystem::path& folder) {
   return std::nullopt;
 }
 
-EarlyCode begin_code(const GpuConfig& gpu, const std::filesystem::path& cache) {
+std::unique_ptr<EarlyCode> begin_code(const GpuConfig& gpu, const std::filesystem::path& cache) {
   DeviceInfo device = nominal_device(gpu);
-  open_compiler(architecture_of(device));  // before this thread opens other libraries, for which compilers would wait
-  std::shared_ptr<KernelCompiler> compiler = compiler_of_code(device, cache);
-  return {nominal_platform(gpu), std::make_unique<CodeWithoutDevice>(device, compiler), compiler};
+  open_compiler({device.major, device.minor});  // before others open libraries, for which compilers would wait
+  return std::make_unique<CodeWithoutDevice>(device, cache);
 }
 
-std::unique_ptr<CacheFiller> fill_cache(const GpuConfig& gpu, const std::filesystem::path& cache) {
-  require_keeping(cache);
-  return std::make_unique<CodeInCache>(nominal_device(gpu), cache);
+void require_keeping(const std::filesystem::path& cache) {
+  constexpr const char *kProbe = "probe", *kText = "kept";
+  CodeCache code(cache);
+  code.put(kProbe, kText);
+  if (code.find(kProbe) != kText)
+    user_error(
+        "[cache] expected a folder that keeps code, got {}; look at its owner, mode and free space, or name another in "
+        "TOKAMAK_CACHE",
+        cache.string());
 }
 
 }  // namespace tokamak::cuda

@@ -7,6 +7,7 @@
 #include "config/gpus.h"
 #include "tests/support/resolve_first.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/variable.h"
 #include "tune/tune.h"
 
 #include <gtest/gtest.h>
@@ -64,9 +65,7 @@ TEST(EarlyCode, IsForTheFirstGpuThatIsSeen) {
     std::optional<GpuConfig> gpu = expected_gpu(folder.path());
     return gpu ? gpu->name : "none";
   };
-  const char* asked = std::getenv("CUDA_VISIBLE_DEVICES");
-  std::string before = asked ? asked : "";
-  ::unsetenv("CUDA_VISIBLE_DEVICES");
+  Variable visible("CUDA_VISIBLE_DEVICES", "0");
   EXPECT_FALSE(expected_gpu(folder / "nowhere"));
   EXPECT_EQ(name(), "none");
   write("0000:9b:00.0", "NVIDIA H200");
@@ -83,7 +82,6 @@ TEST(EarlyCode, IsForTheFirstGpuThatIsSeen) {
     write("0000:19:00.0", model);
     EXPECT_EQ(name(), "none") << model;
   }
-  asked ? ::setenv("CUDA_VISIBLE_DEVICES", before.c_str(), 1) : ::unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
 size_t count_files(const std::filesystem::path& folder) {
@@ -94,22 +92,24 @@ size_t count_files(const std::filesystem::path& folder) {
 
 TEST(EarlyCode, FillsACacheThatABackendReads) {
   TemporaryFolder folder;
-  std::unique_ptr<CacheFiller> filler = fill_cache(h200(), folder.path());
+  require_keeping(folder.path());
+  std::unique_ptr<EarlyCode> code = begin_code(h200(), folder.path());
   Platform platform = nominal_platform(h200());
-  tune_ahead(resolve(large(Precision::kBf16), platform.target), platform, *filler);
-  filler->finish();
-  auto [asked, compiled] = filler->progress();
+  tune_ahead(resolve(large(Precision::kBf16), platform.target), platform, *code);
+  code->finish();
+  auto [asked, compiled] = code->progress();
   EXPECT_GT(asked, 20);
   EXPECT_EQ(compiled, asked);
   EXPECT_EQ(int64_t(count_files(folder.path())), asked + 1) << "and one to see whether it keeps any";
 }
 
 TEST(EarlyCode, IsOfTheCompilerThatTheBackendThenHas) {
-  EarlyCode early = begin_code(h200(), "");
+  std::unique_ptr<EarlyCode> early = begin_code(h200(), "");
   DeviceInfo device = nominal_device(h200()), older = device, other = device;
   older.major = 8, other.ordinal = 1;
-  EXPECT_EQ(compiler_for(device, "", early.compiler), early.compiler);
-  for (const DeviceInfo& another : {older, other}) EXPECT_NE(compiler_for(another, "", early.compiler), early.compiler);
+  EXPECT_EQ(compiler_for(device, "", early->compiler()), early->compiler());
+  for (const DeviceInfo& another : {older, other})
+    EXPECT_NE(compiler_for(another, "", early->compiler()), early->compiler());
   EXPECT_NE(compiler_for(device, "", nullptr), nullptr);
 }
 

@@ -27,8 +27,8 @@ std::unique_ptr<Backend> make_backend(int, const std::filesystem::path&, const s
   fail();
 }
 std::optional<GpuConfig> expected_gpu(const std::filesystem::path&) { return std::nullopt; }
-EarlyCode begin_code(const GpuConfig&, const std::filesystem::path&) { fail(); }
-std::unique_ptr<CacheFiller> fill_cache(const GpuConfig&, const std::filesystem::path&) { fail(); }
+std::unique_ptr<EarlyCode> begin_code(const GpuConfig&, const std::filesystem::path&) { fail(); }
+void require_keeping(const std::filesystem::path&) { fail(); }
 Platform measure_platform(Backend&, int) { fail(); }
 DeviceInfo nominal_device(const GpuConfig&) { fail(); }
 Platform nominal_platform(const GpuConfig&) { fail(); }
